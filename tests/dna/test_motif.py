@@ -121,8 +121,8 @@ def test_a_motif_is_cut_into_pieces_that_cover_it_once():
         pieces = Pieces.of(width)
         covered = pieces.covers[pieces.covers >= 0]
         assert sorted(covered.tolist()) == list(range(width))
-        assert len(pieces.places) >= 2
-        assert pieces.places.max() + pieces.length <= width or width < pieces.length
+        assert len(pieces.shifts) >= 2
+        assert pieces.shifts.max() + pieces.length <= width or width < pieces.length
 
 
 def test_words_with_many_spellings_still_fit():
@@ -156,9 +156,9 @@ def test_both_strands_find_the_reverse_complement():
     assert X[i][h : h + 10].decode()[::-1].translate(COMPLEMENT) == "GATTACAGGC"
     model = StructuredSVM(Motif(10, strands="both"), C=100).fit(X, y, hidden=hidden)
     assert "".join("ACGT"[a] for a in model.weights_["motif"].argmax(axis=1)) == "GATTACAGGC"
-    new, labels, places = planted_motif(200, 40, "GATTACAGGC", strands="both", seed=2)
+    new, labels, starts = planted_motif(200, 40, "GATTACAGGC", strands="both", seed=2)
     assert model.score(new, labels) > 0.95
-    np.testing.assert_array_equal(model.impute(new, labels), places)
+    np.testing.assert_array_equal(model.impute(new, labels), starts)
     assert (model.predict_hidden(new)[model.predict(new) == -1] == -1).all()
 
 
@@ -232,8 +232,8 @@ def test_many_sequences_bind_without_an_object_each():
     for form in (X.view(Unlisted), X.astype("U35").view(Unlisted)):
         oracle = problem.bind(form, y, problem.schema(form, y))
         assert oracle.n_samples == 100_000
-        assert oracle._all.words.ids.dtype == oracle._all.parts.ids.dtype == np.uint16
-        assert oracle._all.words.ids.shape == (3_000_000,)
+        assert oracle._all.kmers.ids.dtype == oracle._all.pieces.ids.dtype == np.uint16
+        assert oracle._all.kmers.ids.shape == (3_000_000,)
 
 
 @pytest.mark.parametrize(

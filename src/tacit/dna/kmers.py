@@ -124,7 +124,7 @@ class Pieces(NamedTuple):
     """A motif cut into pieces of equal length, at least two of them; the last one overlaps where the width needs it."""
 
     length: int
-    places: Array  # (pieces,) where each begins in the window
+    shifts: Array  # (pieces,) where each starts in the window
     covers: Array  # (pieces, length) the position in the motif that a letter of a piece speaks for, −1 for none
 
     @classmethod
@@ -136,26 +136,26 @@ class Pieces(NamedTuple):
         """
         count = ceil(width / LONGEST_PIECE)
         length = ceil(width / count)
-        places = np.minimum(np.arange(count) * length, width - length)
-        covers = places[:, None] + np.arange(length)
+        shifts = np.minimum(np.arange(count) * length, width - length)
+        covers = shifts[:, None] + np.arange(length)
         covers[1:][covers[1:] < np.arange(1, count)[:, None] * length] = -1
         if count == 1:
-            places, covers = np.append(places, 0), np.vstack([covers, np.full((1, length), -1)])
-        return cls(length, places, covers)
+            shifts, covers = np.append(shifts, 0), np.vstack([covers, np.full((1, length), -1)])
+        return cls(length, shifts, covers)
 
     def tables(self, motif: Array) -> Array:
         """(pieces, 4^length): what every k-mer adds to the score, from the weights (width, 4)."""
         letters = np.vstack([motif, np.zeros((1, 4))])[self.covers]
-        tables = np.zeros((len(self.places), 1))
+        tables = np.zeros((len(self.shifts), 1))
         for j in range(self.length):
-            tables = (tables[:, :, None] + letters[:, j, None, :]).reshape(len(self.places), -1)
+            tables = (tables[:, :, None] + letters[:, j, None, :]).reshape(len(self.shifts), -1)
         return tables
 
     def fold(self, sums: Array) -> Array:
         """The transpose of `tables`: sums by piece and k-mer as sums by motif position and letter."""
         out = np.zeros((int(self.covers.max()) + 2, 4))
         for j in range(self.length):
-            out[self.covers[:, j]] = sums.reshape(len(self.places), 4**j, 4, -1).sum(axis=(1, 3))
+            out[self.covers[:, j]] = sums.reshape(len(self.shifts), 4**j, 4, -1).sum(axis=(1, 3))
         return out[:-1]
 
 

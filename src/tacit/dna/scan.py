@@ -213,7 +213,7 @@ class Scanner:
         kmers = find_kmers(sequences.values, sequences.offsets, self._pieces.length)
         tables = kmers.extend(self._tables[m])
         out = np.full((self.strands, sequences.values.size), -np.inf)
-        score_starts(kmers.ids, tables, self._pieces.places, sequences.values.size - self.width + 1, out)
+        score_starts(kmers.ids, tables, self._pieces.shifts, sequences.values.size - self.width + 1, out)
         return out
 
     def _score_shuffles(self, example: Ragged, seed: int) -> list[Array]:
@@ -252,17 +252,17 @@ class Scanner:
 
 
 @kernel
-def score_starts(pieces: Array, tables: Array, places: Array, n_starts: int, out: Array) -> None:
+def score_starts(pieces: Array, tables: Array, shifts: Array, n_starts: int, out: Array) -> None:
     """The score of the window at every start, for one motif on each strand: sums of look-ups, piece by piece."""
     for strand in range(tables.shape[0]):
         one, two = tables[strand, 0], tables[strand, 1]
         row = out[strand]
-        shift = places[1]
+        shift = shifts[1]
         for p in range(n_starts):
             row[p] = one[pieces[p]] + two[pieces[p + shift]]
-        for j in range(2, places.size):
+        for j in range(2, shifts.size):
             table = tables[strand, j]
-            shift = places[j]
+            shift = shifts[j]
             for p in range(n_starts):
                 row[p] += table[pieces[p + shift]]
 

@@ -1,7 +1,7 @@
 """Whole-sweep kernels that slide a motif along sequences.
 
 A sequence is ``[starts[i], stops[i])`` of the k-mer numbers ``kmers`` (background) and ``pieces`` (motif): the k-mers
-that start at each position. A motif is cut into pieces of equal length, the j-th at ``places[j]`` of the window, and
+that start at each position. A motif is cut into pieces of equal length, the j-th at ``shifts[j]`` of the window, and
 ``tables[strand, j, piece]`` is what a piece adds to the score. So a window of ten letters costs two look-ups. There are
 at least two pieces, the second empty where one is enough. Running sums of the background weights give the k-mers that
 start inside a window by one difference. States count starts, and strands within starts.
@@ -31,10 +31,10 @@ Model: TypeAlias = Triple
 """weights, reverse, tables"""
 
 Cut: TypeAlias = tuple[Array, Array]
-"""places, shape"""
+"""shifts, shape"""
 
 Motifs: TypeAlias = tuple[Array, Array, int]
-"""tables, places, width"""
+"""tables, shifts, width"""
 
 
 @kernel
@@ -47,7 +47,7 @@ def best_windows(
     ``work`` has two rows for the longest sequence and one number more.
     """
     kmers, pieces, starts, stops = sequences
-    (weights, reverse, tables), (places, shape) = model, cut
+    (weights, reverse, tables), (shifts, shape) = model, cut
     background_only, value, state = found
     strands = tables.shape[0]
     width, lag = shape[0], shape[3]
@@ -86,14 +86,14 @@ def best_windows(
                 high = low + 1
             for h in range(low, high):
                 part[h] = total - (after[h] - sums[h])
-            for j in range(2, places.size):
+            for j in range(2, shifts.size):
                 table = tables[strand, j]
-                ids = pieces[first + places[j] : first + places[j] + high]
+                ids = pieces[first + shifts[j] : first + shifts[j] + high]
                 for h in range(low, high):
                     part[h] += table[ids[h]]
             one, two = tables[strand, 0], tables[strand, 1]
             ones = pieces[first : first + high]
-            twos = pieces[first + places[1] : first + places[1] + high]
+            twos = pieces[first + shifts[1] : first + shifts[1] + high]
             best = -np.inf
             start = low
             for h in range(low, high):
@@ -108,9 +108,9 @@ def best_windows(
         if preferred[i] >= 0 and given[i] < 0:
             h, strand = preferred[i] // strands, preferred[i] % strands
             v = total - (after[h] - sums[h])
-            for j in range(2, places.size):
-                v += tables[strand, j, pieces[first + places[j] + h]]
-            v = v + tables[strand, 0, pieces[first + h]] + tables[strand, 1, pieces[first + places[1] + h]]
+            for j in range(2, shifts.size):
+                v += tables[strand, j, pieces[first + shifts[j] + h]]
+            v = v + tables[strand, 0, pieces[first + h]] + tables[strand, 1, pieces[first + shifts[1] + h]]
             if v >= top:
                 where = preferred[i]
         background_only[i] = total
@@ -122,7 +122,7 @@ def best_windows(
 def score_windows(sequences: Sequences, model: Model, cut: Cut, work: Array, scores: Array) -> None:
     """``scores[1, state]`` of every window, and in ``scores[0]`` that of background alone in each sequence's first."""
     kmers, pieces, starts, stops = sequences
-    (weights, reverse, tables), (places, shape) = model, cut
+    (weights, reverse, tables), (shifts, shape) = model, cut
     strands = tables.shape[0]
     width, lag = shape[0], shape[3]
     sums = work[0]
@@ -143,9 +143,9 @@ def score_windows(sequences: Sequences, model: Model, cut: Cut, work: Array, sco
         for h in range(length - width + 1 - shape[2]):
             for strand in range(strands):
                 v = total - (sums[h + width] - sums[h])
-                for j in range(2, places.size):
-                    v += tables[strand, j, pieces[first + places[j] + h]]
-                v = v + tables[strand, 0, pieces[first + h]] + tables[strand, 1, pieces[first + places[1] + h]]
+                for j in range(2, shifts.size):
+                    v += tables[strand, j, pieces[first + shifts[j] + h]]
+                v = v + tables[strand, 0, pieces[first + h]] + tables[strand, 1, pieces[first + shifts[1] + h]]
                 scores[1, cell] = v
                 cell += 1
 
@@ -154,7 +154,7 @@ def score_windows(sequences: Sequences, model: Model, cut: Cut, work: Array, sco
 def add_windows(sequences: Sequences, cut: Cut, labels: Array, states: Array, coef: Array, sums_of: Triple) -> None:
     """Add ``coef[i]`` to the k-mers outside the window of sample i, and to the pieces in it; no window at label 0."""
     kmers, pieces, starts, stops = sequences
-    (places, shape), (kmer_sums, reverse_sums, piece_sums) = cut, sums_of
+    (shifts, shape), (kmer_sums, reverse_sums, piece_sums) = cut, sums_of
     strands = piece_sums.shape[0]
     width, lag = shape[0], shape[3]
     for i in range(starts.size):
@@ -168,8 +168,8 @@ def add_windows(sequences: Sequences, cut: Cut, labels: Array, states: Array, co
             start = first + states[i] // strands
             stop = start + width
             strand = states[i] % strands
-            for j in range(places.size):
-                piece_sums[strand, j, pieces[start + places[j]]] += c
+            for j in range(shifts.size):
+                piece_sums[strand, j, pieces[start + shifts[j]]] += c
         for p in range(first, min(start, last)):
             kmer_sums[kmers[p]] += c
         for p in range(stop, last):
@@ -187,7 +187,7 @@ def add_moves(
 ) -> None:
     """Add what a window changes against background alone, times ``sign * coef[i]``: minus k-mers, plus pieces."""
     kmers, pieces, starts, stops = sequences
-    (places, shape), (kmer_sums, reverse_sums, piece_sums) = cut, sums_of
+    (shifts, shape), (kmer_sums, reverse_sums, piece_sums) = cut, sums_of
     strands = piece_sums.shape[0]
     width, lag = shape[0], shape[3]
     for i in range(starts.size):
@@ -203,15 +203,15 @@ def add_moves(
         if reverse_sums.size > 0:
             for p in range(max(first, start - lag), min(start + width - lag, last)):
                 reverse_sums[kmers[p]] -= c
-        for j in range(places.size):
-            piece_sums[strand, j, pieces[start + places[j]]] += c
+        for j in range(shifts.size):
+            piece_sums[strand, j, pieces[start + shifts[j]]] += c
 
 
 @kernel
 def add_all_windows(sequences: Sequences, cut: Cut, V: Array, work: Array, sums_of: Triple) -> None:
     """`add_windows` for all states at once: ``V[label, state]`` is the coefficient of a cell."""
     kmers, pieces, starts, stops = sequences
-    (places, shape), (kmer_sums, reverse_sums, piece_sums) = cut, sums_of
+    (shifts, shape), (kmer_sums, reverse_sums, piece_sums) = cut, sums_of
     strands = piece_sums.shape[0]
     width, lag = shape[0], shape[3]
     sums = work[0]
@@ -228,8 +228,8 @@ def add_all_windows(sequences: Sequences, cut: Cut, V: Array, work: Array, sums_
                 c = V[1, cell]
                 total += c
                 cell += 1
-                for j in range(places.size):
-                    piece_sums[strand, j, pieces[first + places[j] + h]] += c
+                for j in range(shifts.size):
+                    piece_sums[strand, j, pieces[first + shifts[j] + h]] += c
             sums[h + 1] = total
         for p in range(n_kmers):  # a k-mer counts unless it starts inside the window, or ends there read backwards
             inside = sums[min(p + 1, n_starts)] - sums[min(max(0, p - width + 1), n_starts)]
@@ -247,7 +247,7 @@ def best_sites(sequences: Triple, motifs: Motifs, given: Array, preferred: Array
     A ``given`` state (≥ 0) is scored as it is. Ties go to ``preferred`` where that is ≥ 0, else to no site, else to the
     first state.
     """
-    (pieces, starts, stops), (tables, places, width) = sequences, motifs
+    (pieces, starts, stops), (tables, shifts, width) = sequences, motifs
     strands = tables.shape[1]
     for i in range(starts.size):
         first = starts[i]
@@ -270,11 +270,11 @@ def best_sites(sequences: Triple, motifs: Motifs, given: Array, preferred: Array
                     continue
                 one, two = tables[m, strand, 0], tables[m, strand, 1]
                 ones = pieces[first : first + high]
-                twos = pieces[first + places[1] : first + places[1] + high]
+                twos = pieces[first + shifts[1] : first + shifts[1] + high]
                 for h in range(low, high):
                     v = one[ones[h]] + two[twos[h]]
-                    for j in range(2, places.size):
-                        v += tables[m, strand, j, pieces[first + places[j] + h]]
+                    for j in range(2, shifts.size):
+                        v += tables[m, strand, j, pieces[first + shifts[j] + h]]
                     s = 1 + h * strands + strand
                     if v > top or (v == top and where > s):
                         top = v
@@ -284,9 +284,9 @@ def best_sites(sequences: Triple, motifs: Motifs, given: Array, preferred: Array
                 v = 0.0
                 if wanted > 0:
                     h, strand = (wanted - 1) // strands, (wanted - 1) % strands
-                    v = tables[m, strand, 0, pieces[first + h]] + tables[m, strand, 1, pieces[first + places[1] + h]]
-                    for j in range(2, places.size):
-                        v += tables[m, strand, j, pieces[first + places[j] + h]]
+                    v = tables[m, strand, 0, pieces[first + h]] + tables[m, strand, 1, pieces[first + shifts[1] + h]]
+                    for j in range(2, shifts.size):
+                        v += tables[m, strand, j, pieces[first + shifts[j] + h]]
                 if v >= top:
                     where = wanted
             value[i, m] = top
@@ -294,7 +294,7 @@ def best_sites(sequences: Triple, motifs: Motifs, given: Array, preferred: Array
 
 
 @kernel
-def add_sites(pieces: Array, starts: Array, places: Array, states: Array, coef: Array, piece_sums: Array) -> None:
+def add_sites(pieces: Array, starts: Array, shifts: Array, states: Array, coef: Array, piece_sums: Array) -> None:
     """Add ``coef[i]`` to the pieces of the sites of sequence i."""
     strands = piece_sums.shape[1]
     for i in range(starts.size):
@@ -304,8 +304,8 @@ def add_sites(pieces: Array, starts: Array, places: Array, states: Array, coef: 
         for m in range(states.shape[1]):
             if states[i, m] > 0:
                 start, strand = (states[i, m] - 1) // strands, (states[i, m] - 1) % strands
-                for j in range(places.size):
-                    piece_sums[m, strand, j, pieces[starts[i] + places[j] + start]] += c
+                for j in range(shifts.size):
+                    piece_sums[m, strand, j, pieces[starts[i] + shifts[j] + start]] += c
 
 
 @kernel
@@ -321,7 +321,7 @@ def sum_sites(
 ) -> None:
     """``log Σ exp(power · score)`` over the states of every motif, including that without a site, and expected pieces
     times ``coef``. A ``given`` state is the only one. ``work`` has a number per state of the longest sequence."""
-    (pieces, starts, stops), (tables, places, width) = sequences, motifs
+    (pieces, starts, stops), (tables, shifts, width) = sequences, motifs
     strands = tables.shape[1]
     for i in range(starts.size):
         first = starts[i]
@@ -338,8 +338,8 @@ def sum_sites(
             for s in range(low, high):
                 h, strand = (s - 1) // strands, (s - 1) % strands
                 v = 0.0
-                for j in range(places.size):
-                    v += tables[m, strand, j, pieces[first + places[j] + h]]
+                for j in range(shifts.size):
+                    v += tables[m, strand, j, pieces[first + shifts[j] + h]]
                 work[s] = power * v
                 if work[s] > top:
                     top = work[s]
@@ -354,5 +354,5 @@ def sum_sites(
             for s in range(low, high):
                 h, strand = (s - 1) // strands, (s - 1) % strands
                 share = c * work[s] / total
-                for j in range(places.size):
-                    piece_sums[m, strand, j, pieces[first + places[j] + h]] += share
+                for j in range(shifts.size):
+                    piece_sums[m, strand, j, pieces[first + shifts[j] + h]] += share

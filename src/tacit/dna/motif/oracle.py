@@ -1,4 +1,4 @@
-"""The oracle of `Motif`: every start of every sequence, by tables of short words."""
+"""The oracle of `Motif`: every start of every sequence, by tables of k-mers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.table import Table
-from tacit.dna.kmers import Kmers as Words
-from tacit.dna.kmers import Pieces
-from tacit.dna.kmers import find_enriched_kmers as enriched_words
-from tacit.dna.kmers import find_kmers as find_words
+from tacit.dna.kmers import Kmers, Pieces, find_enriched_kmers, find_kmers
 from tacit.dna.motif import kernels
 from tacit.dna.motif.hidden import read_windows
 from tacit.dna.sequences import find_flipped, lend_sequences, letters_of, orient, reverse_complement
@@ -28,20 +25,20 @@ from tacit.oracle.contracts import KnownHidden
 from tacit.problems.classes.blocks import cut_samples
 
 MAX_KEPT = 50_000_000
-"""Letters of blocks of shards whose words stay numbered, at five bytes each. Numbering words anew makes a pass
-two to four times as long."""
+"""Letters of blocks of shards whose k-mers stay numbered, at five bytes each. Numbering them again makes a pass two to
+four times as long."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which windows and words of a sequence a model looks at.
+    """The windows and k-mers of a sequence that a model counts.
 
     Parameters
     ----------
-    width, background : letters of the motif, and of a background word
+    width, background : letters of the motif, and of a background k-mer
     strands : 1 or 2
-    is_full : every window and every word; otherwise those of the code of Kumar, Packer & Koller (2010), which leaves
-        out the last word and the last ``background`` + 1 windows
+    is_full : every window and every k-mer; otherwise those of the code of Kumar, Packer & Koller (2010), which leaves
+        out the last k-mer and the last ``background`` + 1 windows
     """
 
     width: int
@@ -51,16 +48,16 @@ class Layout:
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether words are counted on both strands, so that a sequence and its reverse complement are the same."""
+        """Whether k-mers are counted on both strands, so that a sequence and its reverse complement are the same."""
         return self.is_full and self.strands == 2
 
     @property
     def shortest(self) -> int:
-        """Letters that a sequence must have."""
+        """The length of the shortest sequence."""
         return max(self.width, self.background) if self.is_full else self.width + self.background + 1
 
     def count_starts(self, lengths: Any) -> Any:
-        """How many windows sequences of these lengths have."""
+        """The number of windows of sequences of these lengths."""
         return lengths - self.width + 1 - self._left_out
 
     @property
@@ -68,38 +65,38 @@ class Layout:
         return 0 if self.is_full else self.background + 1
 
     def shape(self) -> Array:
-        """What the kernels need of it; see `motif_kernels`."""
-        without_word = self.background - 1 if self.is_full else self.background
-        return np.array([self.width, without_word, self._left_out, self.background - 1])
+        """The ``shape`` of the kernels."""
+        without_kmer = self.background - 1 if self.is_full else self.background
+        return np.array([self.width, without_kmer, self._left_out, self.background - 1])
 
 
 class Numbered(NamedTuple):
-    """Words of the background and of pieces of the motif by their numbers, and where sequences begin and end."""
+    """K-mers of the background and of pieces of the motif by their numbers, and where sequences start and stop."""
 
-    words: Words
-    parts: Words
+    kmers: Kmers
+    pieces: Kmers
     starts: Array
     stops: Array
 
     def arrays(self) -> tuple[Array, Array, Array, Array]:
-        """What the kernels take."""
-        return self.words.ids, self.parts.ids, self.starts, self.stops
+        """The ``sequences`` of the kernels."""
+        return self.kmers.ids, self.pieces.ids, self.starts, self.stops
 
 
 class MotifOracle(EnumerableOracle):
     """Label 0 is background alone, label 1 has a state for every start and strand.
 
-    Sums of words are the whole work: `find_words` numbers them once, two bytes per position for the background and two
-    for the motif. The searches (`predict`, `predict_augmented`, `impute`, `score`, `label_scores`) keep the
+    All work is sums over k-mers: `find_kmers` numbers them once, two bytes per position for the background and two for
+    the motif. The searches (`predict`, `predict_augmented`, `impute`, `score`, `label_scores`) keep the
     best window while they slide and never write the table of scores, which is two to three times as fast.
     O(letters · ⌈width / 5⌉ · strands) per pass.
 
     Parameters
     ----------
-    sequences : letter codes, from `read_sequences`, or shards of letters: a block of these is numbered when it is
-        asked for; the first `MAX_KEPT` letters stay so, all others are numbered anew in the next pass
+    sequences : letter codes, from `read_sequences`, or shards of letters. A block of shards is numbered when it is
+        needed; the first `MAX_KEPT` letters are kept, all others are numbered again in the next pass
     schema : classes (negative, positive) and the blocks of w
-    layout : which windows and words there are
+    layout : the windows and k-mers that count
     supervision : labels, hidden and losses, as in `EnumerableOracle`
     """
 
@@ -111,17 +108,17 @@ class MotifOracle(EnumerableOracle):
         self._schema = schema
         self._labels_of: Array | None = supervision.get("labels")
         self._pieces = Pieces.of(width)
-        self._tiling = self._pieces.places, self._shape
+        self._tiling = self._pieces.shifts, self._shape
         self._keep(sequences)
         self._longest = int(sequences.lengths.max())
         states = strands * layout.count_starts(sequences.lengths)
         offsets = np.concatenate([[0], np.cumsum(states)])
         if "hidden" in supervision:
-            supervision["hidden"] = self._turned(supervision["hidden"], offsets)
+            supervision["hidden"] = self._flip(supervision["hidden"], offsets)
         super().__init__(schema.classes, offsets, schema.n_params, **supervision)
 
     def _keep(self, sequences: Ragged | Shards) -> None:
-        """Keep the sequences, each on the strand that comes first, and number their words; those of shards later."""
+        """Keep the sequences, each on the strand that comes first, and number their k-mers; those of shards later."""
         self._flipped = np.zeros(len(sequences), dtype=bool)
         self._letters: Table | None = None
         if isinstance(sequences, Shards):
@@ -137,17 +134,17 @@ class MotifOracle(EnumerableOracle):
         self._all = self._number(sequences)
 
     def _number(self, sequences: Ragged) -> Numbered:
-        """Number the words of sequences, each on the strand that comes first."""
+        """Number the k-mers of sequences that are on the strand that comes first."""
         values, offsets, background = sequences.values, sequences.offsets, self._layout.background
-        words = find_words(values, offsets, background)
-        parts = words if self._pieces.length == background else find_words(values, offsets, self._pieces.length)
-        return Numbered(words, parts, offsets[:-1], offsets[1:])
+        kmers = find_kmers(values, offsets, background)
+        pieces = kmers if self._pieces.length == background else find_kmers(values, offsets, self._pieces.length)
+        return Numbered(kmers, pieces, offsets[:-1], offsets[1:])
 
     def _at(self, rows: Rows) -> Numbered:
-        """The numbered words of some sequences."""
+        """The numbered k-mers of some sequences."""
         if self._letters is None:
-            words, parts, starts, stops = self._all
-            return Numbered(words, parts, take_rows(starts, rows), take_rows(stops, rows))
+            kmers, pieces, starts, stops = self._all
+            return Numbered(kmers, pieces, take_rows(starts, rows), take_rows(stops, rows))
         span = slice(None) if rows is None else rows
         block = span.indices(self.n_samples)[:2] if isinstance(span, slice) else None
         if block in self._kept:
@@ -168,11 +165,11 @@ class MotifOracle(EnumerableOracle):
 
     @property
     def on_workers(self) -> Any:
-        """A function that lets workers answer for this oracle, where they have the letters; else None."""
+        """A function that lets workers compute for this oracle, if they have the letters; else None."""
         return getattr(self._letters, "distribute", None)
 
     def part(self, first: int, last: int) -> Self:
-        """The same oracle of the sequences from first to last (exclusive), to be sent to where their letters are."""
+        """The same oracle of the sequences from first to last (exclusive), for the worker that has their letters."""
         part = cut_samples(self, first, last)
         part._letters, part._kept = None, {}
         part.row_offsets = self.row_offsets[first : last + 1] - self.row_offsets[first]
@@ -186,8 +183,8 @@ class MotifOracle(EnumerableOracle):
         view._letters, view._kept = table, {}
         return view
 
-    def _turned(self, known: KnownHidden, offsets: Array) -> KnownHidden:
-        """States as the user counts them as states of the strand that is kept, or back: their order is reversed."""
+    def _flip(self, known: KnownHidden, offsets: Array) -> KnownHidden:
+        """Convert states between the strand as given and the strand that is kept: their order is reversed."""
         if not self._flipped.any():
             return known
         sizes = np.diff(offsets)
@@ -197,9 +194,9 @@ class MotifOracle(EnumerableOracle):
         states = np.where(is_state, sizes - 1 - known.states, known.states)
         if known.allowed is None:
             return KnownHidden(states)
-        places = np.arange(int(offsets[-1]))
-        mirrored = np.repeat(offsets[:-1] + offsets[1:] - 1, sizes) - places
-        return KnownHidden(states, known.allowed[np.where(np.repeat(self._flipped, sizes), mirrored, places)])
+        positions = np.arange(int(offsets[-1]))
+        mirrored = np.repeat(offsets[:-1] + offsets[1:] - 1, sizes) - positions
+        return KnownHidden(states, known.allowed[np.where(np.repeat(self._flipped, sizes), mirrored, positions)])
 
     def scores(self, w: Array, rows: Rows = None) -> Array:
         sizes = np.diff(self.offsets) if rows is None else np.diff(self.offsets)[rows]
@@ -223,7 +220,7 @@ class MotifOracle(EnumerableOracle):
         return self._fold(at, *sums)
 
     def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
-        """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i)): words outside both windows cancel, so O(width) per row."""
+        """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i)): k-mers outside both windows cancel, so O(width) per row."""
         coef = one_coef_each(coef, self._count(rows))
         at = self._at(rows)
         sums = self._zeros(at)
@@ -232,17 +229,17 @@ class MotifOracle(EnumerableOracle):
         return self._fold(at, *sums)
 
     def proposals(self, most: int) -> list[Array]:
-        """Windows that look most like a word which positives hold more often than negatives, one word per start."""
+        """Windows that match a k-mer enriched in positives best, one k-mer per start."""
         if self.on_workers is not None:
             raise CapabilityError(
-                "init='auto' of Motif compares the words of all sequences, which are on the workers; use "
-                "init='hidden', or give the hidden values to begin with"
+                "init='auto' of Motif needs the k-mers of all sequences, but these are on the workers; use "
+                "init='hidden', or give hidden values to start from"
             )
         is_here = self._letters is None
         sequences = self._sequences if is_here else self._read(places_of(self.row_offsets, None), self.row_offsets)
-        words = enriched_words(sequences, self._known_labels(None) == 1, self._layout.width, self._strands, most)
+        kmers = find_enriched_kmers(sequences, self._known_labels(None) == 1, self._layout.width, self._strands, most)
         codes = []
-        for letters in words:
+        for letters in kmers:
             w = np.zeros(self.n_params)
             middle = (self._layout.width - letters.size) // 2
             self._blocks_of(w)["motif"][middle + np.arange(letters.size), letters] = 1.0
@@ -250,9 +247,9 @@ class MotifOracle(EnumerableOracle):
         return codes
 
     def joint_moves(self, code: Array) -> list[Array]:
-        """Codes with all motifs one, two or three letters further on, or back, as far as their sequences reach.
+        """Codes with all motifs shifted by one, two or three letters, within their sequences.
 
-        A motif that was found a letter beside its place is a local optimum: no sample gains by moving alone.
+        A motif that is off by a letter is a local optimum: no sample gains by moving alone.
         """
         labels, states = self.split(code)
         start, strand = np.divmod(states, self._strands)
@@ -304,7 +301,7 @@ class MotifOracle(EnumerableOracle):
 
     @property
     def operations(self) -> float:
-        return 4.0 * float(self.offsets[-1]) * (len(self._pieces.places) + 2)  # look-ups: slower than multiplications
+        return 4.0 * float(self.offsets[-1]) * (len(self._pieces.shifts) + 2)  # look-ups: slower than multiplications
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         labels = np.asarray(labels)
@@ -320,8 +317,8 @@ class MotifOracle(EnumerableOracle):
         unknown = np.flatnonzero(states < 0)
         if unknown.size:
             raise ValueError(
-                f"sample {unknown[0]} is {shorten(labels[unknown[0]].item())}, and where its motif starts is unknown "
-                "(-1): only complete outputs have a code"
+                f"the start of the motif of sample {unknown[0]} ({shorten(labels[unknown[0]].item())}) is unknown "
+                "(-1); a code needs complete outputs"
             )
         return self._join(found, states)
 
@@ -333,22 +330,22 @@ class MotifOracle(EnumerableOracle):
         return self.classes[labels], np.where(labels == 1, hidden.T, -1).T
 
     def in_user_order(self, values: Array, labels: Array) -> Array:
-        turned = self._flipped & (labels == 1)
-        sizes, places = np.diff(self.offsets), np.arange(values.size)
-        mirrored = np.repeat(self.offsets[:-1] + self.offsets[1:] - 1, sizes) - places
-        return values[np.where(np.repeat(turned, sizes), mirrored, places)]
+        flipped = self._flipped & (labels == 1)
+        sizes, positions = np.diff(self.offsets), np.arange(values.size)
+        mirrored = np.repeat(self.offsets[:-1] + self.offsets[1:] - 1, sizes) - positions
+        return values[np.where(np.repeat(flipped, sizes), mirrored, positions)]
 
     def digest(self) -> str:
         if self._letters is not None:
             return checksum(self._letters, self.row_offsets, *self._settings(), *self.digest_arrays())
         sequences = self._sequences
-        if self._flipped.any():  # turning twice gives the sequences as they came
+        if self._flipped.any():  # twice gives the sequences as they came
             sequences = reverse_complement(sequences, self._flipped)
         letters = letters_of(sequences.values)[:, None]
         return checksum(letters, sequences.offsets, *self._settings(), *self.digest_arrays())
 
     def _settings(self) -> tuple[Array, Array]:
-        """What belongs to the data beside letters and labels."""
+        """What identifies the data beside letters and labels."""
         return np.append(self._shape, self._strands), self.offsets
 
     def _argmax(
@@ -380,7 +377,7 @@ class MotifOracle(EnumerableOracle):
     def _search(
         self, w: Array, rows: Rows, given: Array | None = None, preferred: Array | None = None
     ) -> tuple[Array, Array, Array]:
-        """Score of background alone, and score and state of the best window, of every row."""
+        """For every row the score of background alone, and score and state of the best window."""
         n = self._count(rows)
         if self._letters is not None and not w.any():  # all windows score 0: no letters are needed
             state = np.zeros(n, np.int64)
@@ -394,35 +391,34 @@ class MotifOracle(EnumerableOracle):
         return found
 
     def _tables(self, w: Array, at: Numbered) -> tuple[Array, Array, Array]:
-        """The weight of every background word, of its reverse complement if that is counted too, and of every piece of
-        the motif on each strand."""
+        """The weights of background k-mers, of their reverse complements if counted, and of pieces on each strand."""
         blocks = self._blocks_of(w)
         strands = [self._pieces.tables(blocks["motif"])]
         if self._strands == 2:  # A, C, G, T backwards are their complements
             strands.append(self._pieces.tables(blocks["motif"][::-1, ::-1]))
         tables = np.stack(strands)
         background = blocks["background"]
-        reverse = at.words.extend(background[self._complements]) if self._layout.is_symmetric else np.zeros(0)
-        return at.words.extend(background), reverse, at.parts.extend(tables)
+        reverse = at.kmers.extend(background[self._complements]) if self._layout.is_symmetric else np.zeros(0)
+        return at.kmers.extend(background), reverse, at.pieces.extend(tables)
 
     @cached_property
     def _complements(self) -> Array:
-        """The number of the reverse complement of every plain word."""
+        """The number of the reverse complement of every plain k-mer."""
         numbers = np.arange(4**self._layout.background).reshape((4,) * self._layout.background)
         return np.ascontiguousarray(numbers.transpose()[(slice(None, None, -1),) * numbers.ndim]).ravel()
 
     def _zeros(self, at: Numbered) -> tuple[Array, Array, Array]:
-        reverse = np.zeros(at.words.size if self._layout.is_symmetric else 0)
-        pieces = np.zeros((self._strands, len(self._pieces.places), at.parts.size))
-        return np.zeros(at.words.size), reverse, pieces
+        reverse = np.zeros(at.kmers.size if self._layout.is_symmetric else 0)
+        pieces = np.zeros((self._strands, len(self._pieces.shifts), at.pieces.size))
+        return np.zeros(at.kmers.size), reverse, pieces
 
-    def _fold(self, at: Numbered, words: Array, reverse: Array, pieces: Array) -> Array:
+    def _fold(self, at: Numbered, kmers: Array, reverse: Array, pieces: Array) -> Array:
         out = np.zeros(self.n_params)
         blocks = self._blocks_of(out)
-        blocks["background"][:] = at.words.fold(words)
+        blocks["background"][:] = at.kmers.fold(kmers)
         if self._layout.is_symmetric:
-            blocks["background"][:] += at.words.fold(reverse)[self._complements]
-        plain = at.parts.fold(pieces)
+            blocks["background"][:] += at.kmers.fold(reverse)[self._complements]
+        plain = at.pieces.fold(pieces)
         blocks["motif"][:] = self._pieces.fold(plain[0])
         if self._strands == 2:
             blocks["motif"][:] += self._pieces.fold(plain[1])[::-1, ::-1]

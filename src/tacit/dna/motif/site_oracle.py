@@ -137,7 +137,7 @@ class SiteOracle:
         is_positive, states = self.split_sites(code, rows)
         coef = one_coef_each(coef, is_positive.size) * is_positive
         sums = self._zeros()
-        kernels.add_sites(self._parts.ids, take_rows(self._starts, rows), self._pieces.places, states, coef, sums)
+        kernels.add_sites(self._parts.ids, take_rows(self._starts, rows), self._pieces.shifts, states, coef, sums)
         return self._fold(sums, coef, rows)
 
     def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
@@ -146,7 +146,7 @@ class SiteOracle:
         for output, sign in ((code, 1.0), (target, -1.0)):
             is_positive, states = self.split_sites(output, rows)
             signed = sign * one_coef_each(coef, is_positive.size) * is_positive
-            kernels.add_sites(self._parts.ids, take_rows(self._starts, rows), self._pieces.places, states, signed, sums)
+            kernels.add_sites(self._parts.ids, take_rows(self._starts, rows), self._pieces.shifts, states, signed, sums)
             total += signed
         return self._fold(sums, total, rows)
 
@@ -303,7 +303,7 @@ class SiteOracle:
     @property
     def operations(self) -> float:
         layout = self._layout
-        sites = 4.0 * float(self._sizes.sum()) * layout.n_motifs * len(self._pieces.places)
+        sites = 4.0 * float(self._sizes.sum()) * layout.n_motifs * len(self._pieces.shifts)
         return sites + float(self._composition.size)
 
     # parts
@@ -340,11 +340,11 @@ class SiteOracle:
         motifs = self._views(w)["motif"]
         both = [motifs, motifs[:, ::-1, ::-1]][: self._layout.strands]  # A, C, G, T backwards are their complements
         tables = np.stack([[self._pieces.tables(strand[m]) for strand in both] for m in range(len(motifs))])
-        return self._parts.extend(tables), self._pieces.places, self._layout.width
+        return self._parts.extend(tables), self._pieces.shifts, self._layout.width
 
     def _zeros(self) -> Array:
         layout = self._layout
-        return np.zeros((layout.n_motifs, layout.strands, len(self._pieces.places), self._parts.size))
+        return np.zeros((layout.n_motifs, layout.strands, len(self._pieces.shifts), self._parts.size))
 
     def _fold(self, sums: Array, coef: Array, rows: Rows) -> Array:
         out = np.zeros(self.n_params)

@@ -12,13 +12,13 @@ from scipy.optimize import minimize
 from tacit.data.arrays import Array, checksum
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
-from tacit.data.specs import between, choice, estimator, parameter, positive
+from tacit.data.specs import between, choice, estimator, parameter, positive, table
 from tacit.learners.descents.descent import Descent
 from tacit.learners.descents.multistart import Ended, Numbers
 from tacit.learners.descents.starts import propose
 from tacit.learners.iterative_latent_svm import BestState, Rounds
 from tacit.learners.latent_svm import LatentSVM
-from tacit.oracle import Oracle, Problem, loss_needs_hidden, require
+from tacit.oracle import Oracle, Problem, Schema, loss_needs_hidden, require
 from tacit.oracle.capabilities import GivesPosteriors, ListsOutputs, MeasuresHidden, MovesPosteriors, SumsOutputs
 from tacit.runtime.blocks import cache_answers
 
@@ -88,6 +88,7 @@ class DissimilaritySVM(LatentSVM):
     """
 
     asks_for_rows = True
+    learned = {"theta_": table(None), "objective_parts_": table(None, 3)}
     _also_compared = ("J", "beta", "theta_step", "conditional")
 
     _: KW_ONLY
@@ -98,7 +99,7 @@ class DissimilaritySVM(LatentSVM):
 
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> DissimilaritySVM:
         """Learn from labelled samples; the arguments are those of `LatentSVM.fit`."""
-        self._check()
+        self._check_parameters()
         self._data = X, y, hidden
         try:
             super().fit(X, y, hidden=hidden, sample_weight=sample_weight)
@@ -125,21 +126,13 @@ class DissimilaritySVM(LatentSVM):
 
     def check(self) -> None:
         super().check()
-        theta = getattr(self, "theta_", None)
-        size = 0 if isinstance(self.conditional, str) else self._theta_schema().n_params
-        if not isinstance(theta, np.ndarray) or theta.dtype != np.float64 or not np.isfinite(theta).all():
-            raise ValueError(f"theta_ must be finite numbers in double precision, got {shorten(theta)}")
-        if theta.size not in (0, size):
-            raise ValueError(f"theta_ must hold {size} weights, got an array of shape {theta.shape}")
-        parts = getattr(self, "objective_parts_", None)
-        if not isinstance(parts, np.ndarray) or parts.ndim != 2 or parts.shape[1] != 3 or parts.dtype.kind != "f":
-            raise ValueError(f"objective_parts_ must be a table of three columns, got {shorten(parts)}")
+        schema = self.schema_ if self.conditional is None else getattr(self, "theta_schema_", None)
+        size = schema.n_params if isinstance(schema, Schema) and not isinstance(self.conditional, str) else 0
+        if self.theta_.dtype != np.float64 or self.theta_.size not in (0, size):
+            raise ValueError(f"theta_ must hold {size} weights in double precision, got {shorten(self.theta_)}")
 
-    def _theta_schema(self) -> Any:
-        return self.schema_ if self.conditional is None else self.theta_schema_
-
-    def _check(self) -> None:
-        super()._check()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         is_name = isinstance(self.conditional, str)
         if (is_name and self.conditional != "delta") or not (
             is_name or self.conditional is None or isinstance(self.conditional, Problem)
@@ -277,7 +270,7 @@ class Dissimilarity(Descent):
     def check(self, state: Any) -> None:
         super().check(state)
         if state.theta.shape != (self.conditional.n_params,) or state.parts.shape[1:] != (3,):
-            raise ValueError(f"theta has shape {state.theta.shape} for {self.conditional.n_params} weights")
+            raise ValueError(f"theta must hold {self.conditional.n_params} numbers, got shape {state.theta.shape}")
 
     def better(self, best: PairState | None, now: PairState) -> PairState:
         return now.back_at_best() if np.isfinite(now.best_objective) else now

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from tacit.data.arrays import Array, is_table
-from tacit.data.parameters import random_numbers, shorten, whole_number
-from tacit.data.specs import check_parameters, estimator, not_negative, optional, parameter, switch, whole
+from tacit.data.arrays import Array
+from tacit.data.parameters import random_numbers
+from tacit.data.specs import estimator, not_negative, optional, parameter, switch, table, whole
 from tacit.learners.descents.multistart import MAX_STARTS, Method, MultiStart, Weights
 from tacit.learners.descents.starts import propose
 from tacit.learners.learner import Learner, Traits
-from tacit.learners.preparation import bind_samples, check_fitted, has_hidden_states, open_checkpoint, read_weights
+from tacit.learners.preparation import LEARNED, bind_samples, has_hidden_states, open_checkpoint, read_weights
 from tacit.learners.smooth_learner import SmoothState, SmoothStep
 from tacit.oracle import Oracle, Schema, capability, code_offsets, hidden_values, require
 from tacit.oracle.capabilities import DrawsHidden, LearnsOnline
@@ -76,6 +76,10 @@ class LatentPerceptron(Learner):
 
     asks_for_rows = True
     traits = Traits()
+    learned = {
+        **{name: LEARNED[name] for name in ("hidden_", "status_", "history_", "runs_", "n_iter_")},
+        **{"last_coef_": table(None), "n_averaged_": whole(0)},
+    }
     status_: Status
 
     epochs: int = parameter(whole(1, MAX_EPOCHS, remedy="more passes do not separate the samples"), default=20)
@@ -94,7 +98,7 @@ class LatentPerceptron(Learner):
         hidden : what is known of the hidden values, as in `LatentSVM`
         sample_weight : how far a mistake moves the weights, relative to the others; 0 leaves a sample out
         """
-        self._check()
+        self._check_parameters()
         schema, oracle = bind_samples(self, X, y, hidden, NEEDS)
         weights = read_weights(sample_weight, oracle.n_samples)
         seed = int(random_numbers(self.random_state).randint(2**31))
@@ -129,7 +133,7 @@ class LatentPerceptron(Learner):
         Labels that were not in the first call are an error: give all of them to the problem (``classes=``), or in the
         first call.
         """
-        self._check()
+        self._check_parameters()
         if hasattr(self, "coef_"):
             oracle = self._bind(X, y, hidden)
             require(type(self).__name__, self.problem, oracle, NEEDS)
@@ -165,14 +169,11 @@ class LatentPerceptron(Learner):
         self.coef_, self.last_coef_, self.n_averaged_ = state.w, state.last, state.count
 
     def check(self) -> None:
-        self._check()
-        check_fitted(self, ("hidden_", "status_", "history_", "runs_", "n_iter_", "last_coef_", "n_averaged_"))
-        if not is_table(self.last_coef_, 1, "f") or self.last_coef_.shape != self.coef_.shape:
-            raise ValueError(f"last_coef_ must be {self.coef_.size} finite numbers, got {shorten(self.last_coef_)}")
-        whole_number("n_averaged_", self.n_averaged_, 0)
+        super().check()
+        table(self.coef_.size)("last_coef_", self.last_coef_)
 
-    def _check(self) -> None:
-        check_parameters(self)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.margin and self.batch_size not in (None, 1):
             raise ValueError(f"margin={self.margin} needs batch_size=None or 1, got batch_size={self.batch_size}")
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from tacit.data.arrays import Array, checksum
-from tacit.data.parameters import number, random_numbers, shorten
-from tacit.data.specs import check_parameters, choice, either, estimator, parameter, positive, share, switch, whole
+from tacit.data.parameters import random_numbers, shorten
+from tacit.data.specs import choice, either, estimator, parameter, positive, share, switch, whole
 from tacit.learners.descents.descent import Descent, Iteration
 from tacit.learners.descents.multistart import (
     MAX_STARTS,
@@ -23,14 +23,7 @@ from tacit.learners.descents.multistart import (
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.descents.starts import OnlineDescent, digest_init, find_beginning, given_weights
 from tacit.learners.learner import Learner, Traits
-from tacit.learners.preparation import (
-    MARGIN_ATTRIBUTES,
-    Prepared,
-    check_fitted,
-    check_margin,
-    has_hidden_states,
-    prepare,
-)
+from tacit.learners.preparation import LEARNED, MARGIN_LEARNED, Prepared, check_margin, has_hidden_states, prepare
 from tacit.oracle import (
     KnownHidden,
     Oracle,
@@ -135,6 +128,7 @@ class LatentSVM(Learner):
     """
 
     traits = Traits(has_objective=True, is_convex=True, is_certified=True)
+    learned = {**MARGIN_LEARNED, **{name: LEARNED[name] for name in ("runs_", "inner_gap_")}, "unknown_weight_": share}
     _also_compared: tuple[str, ...] = ()
 
     C: float = parameter(positive, default=100.0)
@@ -163,7 +157,7 @@ class LatentSVM(Learner):
             allowed (a list or a mask). Known values are never changed
         sample_weight : a weight of 2 is the sample twice, 0 leaves it out
         """
-        self._check()
+        self._check_parameters()
         prepared = prepare(self, X, y, hidden, sample_weight)
         schema, oracle = prepared.schema, prepared.oracle
         self._check_loss(oracle)
@@ -348,15 +342,8 @@ class LatentSVM(Learner):
             "at the lowest"
         )
 
-    def check(self) -> None:
-        self._check()
+    def _check_parameters(self) -> None:
         check_margin(self)
-        check_fitted(self, (*MARGIN_ATTRIBUTES, "runs_", "inner_gap_", "unknown_weight_"))
-        if hasattr(self, "unknown_weight_"):
-            number("unknown_weight_", self.unknown_weight_, "a number from 0 to 1", lambda u: 0 <= u <= 1)
-
-    def _check(self) -> None:
-        check_parameters(self)
         if self.init is None or (isinstance(self.init, str) and self.init not in INITS):
             names = ", ".join(map(repr, INITS))
             raise ValueError(f"init must be {names}, a dict of weights or hidden values, got {shorten(self.init)}")

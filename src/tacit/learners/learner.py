@@ -19,7 +19,7 @@ from tacit.data.labels import is_missing, kind_of_label
 from tacit.data.parameters import is_list, switch, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
-from tacit.data.specs import estimator
+from tacit.data.specs import Spec, check_parameters, estimator
 from tacit.learners.preparation import check_fitted, read_weights
 from tacit.learners.rules import BestOutput, Rule
 from tacit.oracle import Oracle, Problem, Read, Schema, capability, hidden_values, require
@@ -81,6 +81,8 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
     """
 
     traits: ClassVar[Traits] = Traits()
+    learned: ClassVar[dict[str, Spec]] = {}
+    """Specs of attributes that `fit` sets, checked when a model is saved or loaded."""
     asks_for_rows: ClassVar[bool] = False
     """Whether `fit` asks the oracle for single samples, or for features: the rows must then be on this machine."""
 
@@ -261,7 +263,11 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
 
     def check(self) -> None:
         """Refuse invalid parameters and learned attributes: `tacit.load` calls it on a model from a file."""
+        self._check_parameters()
         check_fitted(self)
+
+    def _check_parameters(self) -> None:
+        check_parameters(self)
 
     def frozen(self, **params: Any) -> Any:
         """A copy of the fitted model with other parameters, without the planes that only the next warm start needs."""

@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import number, numbers, shorten
-from tacit.data.specs import choice, estimator, parameter, positive, switch, whole
+from tacit.data.parameters import numbers, shorten
+from tacit.data.specs import between, choice, estimator, parameter, positive, switch, whole
 from tacit.learners.descents.descent import Descent, LatentState
 from tacit.learners.descents.entropy import ConvexConcave, EntropyMargins, KinkedDescent, Paced, TrustRegion
 from tacit.learners.descents.multistart import MAX_STARTS, Method
@@ -86,6 +86,11 @@ class MinEntropySVM(SmoothLearner):
     """
 
     traits = Traits(has_objective=True)
+    learned = {
+        "alpha_": between("a number above 0", math.ulp(0.0), math.inf),
+        "C_": positive,
+        "curve_": lambda name, value: _check_curve(name, value),
+    }
     alpha_: float
     C_: float
     curve_: list[CurvePoint]
@@ -170,13 +175,6 @@ class MinEntropySVM(SmoothLearner):
     def _bound(self, state: Any) -> float:
         return -np.inf
 
-    def check(self) -> None:
-        super().check()
-        number("alpha_", self.alpha_, "a number above 0", lambda alpha: alpha > 0)
-        number("C_", self.C_, "a positive number", lambda C: 0 < C < math.inf)
-        if not isinstance(self.curve_, list) or not all(isinstance(point, CurvePoint) for point in self.curve_):
-            raise ValueError(f"curve_ must be a list of points, got {shorten(self.curve_)}")
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         alphas, _ = read_grid(self)
@@ -206,6 +204,12 @@ class CurvePoint(NamedTuple):
     C: float
     score: float
     std: float
+
+
+def _check_curve(name: str, points: Any) -> Any:
+    if not isinstance(points, list) or not all(isinstance(point, CurvePoint) for point in points):
+        raise ValueError(f"{name} must be a list of CurvePoint, got {shorten(points)}")
+    return points
 
 
 def read_grid(learner: Any) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ At the end are checks of what a fitted learner holds, before it is written to a 
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from tacit.data.parameters import (
     whole_number,
 )
 from tacit.data.ragged import Ragged
-from tacit.data.specs import check_parameters
+from tacit.data.specs import Spec, any_number, between, check_parameters, declared, finite, instance, optional, whole
 from tacit.oracle import (
     CapabilityError,
     Oracle,
@@ -48,8 +49,8 @@ from tacit.solvers import Bundle, Solver
 ANY_LEARNER_NEEDS = (Oracle.predict, Oracle.decode)
 MARGIN_LEARNERS_NEED = (Oracle.impute, Oracle.decode, Oracle.hidden_unknown, Oracle.exact)
 
-MIN_COST_SPREAD = 5.0
-"""Costs that differ by this factor make margin rescaling worse than no costs at all, on the digits at most C."""
+MIN_COST_RATIO = 5.0
+"""Costs that differ by this factor make margin rescaling worse than no costs at all, for most C on the digits."""
 
 
 class Prepared(NamedTuple):
@@ -113,8 +114,8 @@ def bounded_penalty(learner: Any, schema: Schema) -> Any:
         return penalty.in_blocks(schema, lower)
     if lower:
         raise CapabilityError(
-            f"{type(learner).__name__}: {type(learner.problem).__name__} bounds the weights of "
-            f"{', '.join(map(repr, lower))}, which {type(penalty).__name__} cannot; use tacit.penalties.Quadratic"
+            f"{type(penalty).__name__} cannot bound weights, and {type(learner.problem).__name__} needs bounds for "
+            f"{', '.join(map(repr, lower))}; use tacit.penalties.Quadratic"
         )
     return penalty
 
@@ -152,7 +153,7 @@ def check_long_run(learner: Any) -> None:
     if getattr(learner, "checkpoint", None) is not None:
         file_path("checkpoint", learner.checkpoint)
     if switch("resume", getattr(learner, "resume", False)) and getattr(learner, "checkpoint", None) is None:
-        raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
+        raise ValueError("resume=True needs checkpoint=path, the file to resume from")
     callbacks = getattr(learner, "callbacks", None)
     if callbacks is not None and not (has_length(callbacks) and all(callable(callback) for callback in callbacks)):
         raise TypeError(f"callbacks must be a list of functions, got {shorten(callbacks)}; write [function]")
@@ -162,15 +163,10 @@ def check_margin(learner: Any) -> None:
     """Refuse invalid parameters of margin learners, with the value and a remedy."""
     check_parameters(learner)
     named = ("auto", *getattr(learner, "named_solvers", ()))
-    if isinstance(learner.solver, type) or (isinstance(learner.solver, str) and learner.solver not in named):
-        raise TypeError(
-            f"solver must be {' or '.join(map(repr, named))} or a solver such as tacit.solvers.Bundle(), "
-            f"got {shorten(learner.solver)}"
-        )
-    if not (learner.solver is None or isinstance(learner.solver, str | Solver)):
-        raise TypeError(
-            f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {shorten(learner.solver)}"
-        )
+    solver = learner.solver
+    if not (solver in named if isinstance(solver, str) else solver is None or isinstance(solver, Solver)):
+        names = " or ".join(map(repr, named))
+        raise TypeError(f"solver must be {names} or a solver such as tacit.solvers.Bundle(), got {shorten(solver)}")
     methods = ("value", "primal", "near", "products", "dual_offsets", "check")
     is_penalty = all(hasattr(learner.penalty, name) for name in methods) and not isinstance(learner.penalty, type)
     if learner.penalty is not None and not is_penalty:
@@ -186,22 +182,22 @@ def sample_weights(learner: Any, y: Any, classes: Array, n: int, sample_weight: 
         return np.asarray(weights)
     if not len(classes):
         raise ValueError("class_weight needs labels that are single values, not arrays or tuples; use sample_weight")
-    place = find_labels(classes, read_labels(y, n))
+    index = find_labels(classes, read_labels(y, n))
     if isinstance(learner.class_weight, str) and learner.class_weight == "balanced":
-        counts = np.bincount(place, given, minlength=len(classes))
+        counts = np.bincount(index, given, minlength=len(classes))
         factors = np.where(counts > 0, total / np.count_nonzero(counts) / np.where(counts > 0, counts, 1.0), 0.0)
     elif isinstance(learner.class_weight, dict):
         listed = classes.tolist()
         for label, factor in learner.class_weight.items():
             if label not in listed:
-                raise ValueError(f"class_weight names {shorten(label)}, which is none of the classes {shorten(listed)}")
+                raise ValueError(f"class_weight must name classes in {shorten(listed)}, got {shorten(label)}")
             number(f"class_weight[{shorten(label)}]", factor, "finite and not negative", is_not_negative)
         factors = np.array([float(learner.class_weight.get(label, 1.0)) for label in listed])
     else:
         raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {shorten(learner.class_weight)}")
-    weights = weights * factors[place]
+    weights = weights * factors[index]
     if not weights.any():
-        raise ValueError("sample weights and class weights leave nothing to learn from: their products are all zero")
+        raise ValueError("the products of sample_weight and class_weight must not all be zero")
     return np.asarray(weights)
 
 
@@ -210,15 +206,13 @@ def require_hidden(learner: Any, oracle: Oracle) -> None:
     unknown = oracle.hidden_unknown()
     if unknown.size and completes_labels(oracle):
         raise ValueError(
-            f"{type(learner).__name__} needs every tag, and y[{unknown[0]}] has missing ones (-1 or None), as have "
-            f"{unknown.size} sequences in all; complete them, leave these sequences out, or use a learner for hidden "
-            "values"
+            f"{type(learner).__name__} needs every tag, but y[{unknown[0]}] has missing ones (-1 or None), like "
+            f"{unknown.size} sequences in all; complete them, leave them out, or use a learner for hidden values"
         )
     if unknown.size:
         raise ValueError(
-            f"{type(learner).__name__} needs the hidden value of every sample, and {unknown.size} are unknown "
-            f"(the first is sample {unknown[0]}); give them with fit(X, y, hidden=...), "
-            "or use a learner for hidden values"
+            f"{type(learner).__name__} needs the hidden value of every sample, but {unknown.size} are unknown (first: "
+            f"sample {unknown[0]}); give them with fit(X, y, hidden=...), or use a learner for hidden values"
         )
 
 
@@ -226,23 +220,23 @@ def _check_rescaling(learner: Any, oracle: Oracle) -> None:
     offered = getattr(oracle, "rescalings", ("margin",))
     if learner.rescaling not in offered:
         raise CapabilityError(
-            f"rescaling={learner.rescaling!r} needs outputs that can be listed, and {type(learner.problem).__name__} "
-            f"offers only {' and '.join(map(repr, offered))}; {_other_way(oracle)}"
+            f"rescaling={learner.rescaling!r} needs outputs that can be listed, but {type(learner.problem).__name__} "
+            f"only offers {' and '.join(map(repr, offered))}; {_other_way(oracle)}"
         )
 
 
 def _warn_of_unequal_costs(learner: Any, oracle: Oracle) -> None:
-    """Say when a cost matrix is better served by slack rescaling (benchmarks/results/costs.md)."""
+    """Warn if slack rescaling is better for a cost matrix (benchmarks/results/costs.md)."""
     costs = np.asarray(getattr(learner.problem, "loss", "0/1"))
     is_matrix = costs.ndim == 2 and len(costs) > 2 and bool((costs > 0).any())
     if learner.rescaling != "margin" or "slack" not in getattr(oracle, "rescalings", ()) or not is_matrix:
         return
-    spread = float(costs.max() / costs[costs > 0].min())
-    if spread >= MIN_COST_SPREAD:
+    ratio = float(costs.max() / costs[costs > 0].min())
+    if ratio >= MIN_COST_RATIO:
         warnings.warn(
-            f"{type(learner).__name__}: the costs of wrong labels differ by a factor of {spread:.3g}, and "
-            "rescaling='margin' asks for margins as wide as the costs, which often ends at a higher cost than to "
-            "ignore them; try rescaling='slack' (the page 'Which solver?' shows both)",
+            f"{type(learner).__name__}: the costs of wrong labels differ by a factor of {ratio:.3g}. With "
+            "rescaling='margin' this often ends at a higher cost than ignoring the costs; try rescaling='slack' (the "
+            "page 'Which solver?' compares both)",
             stacklevel=4,
         )
 
@@ -263,27 +257,25 @@ def read_weights(sample_weight: Any, n: int) -> Array:
     if weights.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, got shape {weights.shape}")
     if weights.shape != (n,):
-        raise ValueError(f"sample_weight has {weights.size} entries for {n} samples; give one each")
+        raise ValueError(f"sample_weight must hold one number per sample ({n}), got {weights.size}")
     wrong = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if wrong.size:
-        raise ValueError(f"sample_weight[{wrong[0]}] is {weights[wrong[0]]}; weights are finite and not negative")
+        raise ValueError(f"sample_weight must be finite and not negative, got {weights[wrong[0]]} at {wrong[0]}")
     if not weights.any():
-        raise ValueError("all sample weights are zero: nothing is left to learn from or to score")
+        raise ValueError("sample_weight must not be zero for all samples")
     return np.asarray(weights / weights.max())
 
 
 # what a fitted learner holds
 
-MARGIN_ATTRIBUTES = ("hidden_", "objective_", "bound_", "status_", "n_iter_", "history_")
-"""Attributes that every margin learner sets in `fit`, beside those of every learner."""
 
-
-def check_fitted(model: Any, also: tuple[str, ...] = ()) -> None:
+def check_fitted(model: Any) -> None:
     """Refuse a model whose parameters or learned attributes are invalid, or do not fit each other.
 
-    ``also`` are attributes that it must have beside those of every learner.
+    The attributes that its class declares in ``learned`` must be there; those of `LEARNED` may be.
     """
-    missing = [name for name in ("schema_", "coef_", "n_features_in_", *also) if not hasattr(model, name)]
+    learned = declared(type(model), "learned")
+    missing = [name for name in ("schema_", "coef_", "n_features_in_", *learned) if not hasattr(model, name)]
     if missing:
         raise ValueError(f"{missing[0]} is missing; a fitted {type(model).__name__} has it")
     check_running(model)
@@ -292,62 +284,26 @@ def check_fitted(model: Any, also: tuple[str, ...] = ()) -> None:
     _check_weights(model.coef_, model.schema_.n_params)
     if getattr(model, "penalty", None) is not None:
         model.penalty.check(model.schema_.n_params)
-    known = vars(model)
-    for name, check in _CHECKS.items():
-        if name in known:
-            check(known[name])
-
-
-def _check_objective(value: Any) -> None:
-    number("objective_", value, "a finite number")
-
-
-def _check_bound(value: Any) -> None:
-    number("bound_", value, "a number below infinity", lambda bound: bound < math.inf)
-
-
-def _check_inner_gap(value: Any) -> None:
-    number("inner_gap_", value, "a number from 0", lambda gap: gap >= 0)
-
-
-def _check_count(value: Any) -> None:
-    whole_number("n_iter_", value, 0)
-
-
-def _check_status(value: Any) -> None:
-    if not isinstance(value, Status):
-        raise ValueError(f"status_ is {shorten(value)}, no Status")
-
-
-def _check_hidden(value: Any) -> None:
-    if not (value is None or isinstance(value, np.ndarray | Ragged)):
-        raise ValueError(f"hidden_ is {shorten(value)}, no array")
-
-
-def _check_runs(runs: Any) -> None:
-    if not isinstance(runs, list) or not all(hasattr(run, "history") for run in runs):
-        raise ValueError("runs_ is no list of runs")
-    for run in runs:
-        _check_status(run.status)
-        number("the objective of a run", run.objective, "a number", lambda objective: True)
-        check_history(run.history)
+    for name, spec in {**LEARNED, **learned}.items():
+        if hasattr(model, name):
+            spec(name, getattr(model, name))
 
 
 def _check_schema(model: Any) -> None:
     schema, problem = model.schema_, model.problem
     if not isinstance(schema, Schema):
-        raise ValueError(f"schema_ is {shorten(schema)}, no Schema")
+        raise ValueError(f"schema_ must be a Schema, got {shorten(schema)}")
     schema.check()
     problem.check_schema(schema)
     if whole_number("n_features_in_", model.n_features_in_, 0) != schema.n_features:
-        raise ValueError(f"n_features_in_ is {model.n_features_in_}, and the schema has {schema.n_features} features")
+        raise ValueError(f"n_features_in_ must be {schema.n_features}, as in the schema, got {model.n_features_in_}")
     names = getattr(model, "feature_names_in_", None)
     if names is not None and not (
         isinstance(names, np.ndarray)
         and names.shape == (schema.n_features,)
         and all(isinstance(name, str) for name in names.tolist())
     ):
-        raise ValueError(f"feature_names_in_ is {shorten(names)}, no name for each of {schema.n_features} features")
+        raise ValueError(f"feature_names_in_ must name {schema.n_features} features, got {shorten(names)}")
 
 
 def _check_weights(coef: Array, n_params: int) -> None:
@@ -356,42 +312,54 @@ def _check_weights(coef: Array, n_params: int) -> None:
         raise ValueError(f"coef_ must be {n_params} finite numbers in double precision, got {found}")
 
 
-def check_history(lines: Any) -> None:
-    """Every line of a history is a record of numbers, and perhaps of arrays."""
+def check_history(name: str, lines: Any) -> Any:
+    """The spec of a history: a list of named tuples of numbers, and perhaps of arrays."""
     if not isinstance(lines, list):
-        raise ValueError(f"history_ is {shorten(lines)}, no list")
+        raise ValueError(f"{name} must be a list, got {shorten(lines)}")
     for line in lines:
         if not hasattr(line, "_asdict"):
-            raise ValueError(f"a line of history_ is {shorten(line)}, no record")
+            raise ValueError(f"{name} entries must be named tuples, got {shorten(line)}")
         is_own = type(line).__module__.startswith("tacit.")  # the history of a user's own learner may hold anything
-        for name, value in line._asdict().items() if is_own else ():
-            if name in ("is_in", "hidden"):
-                if not (value is None or isinstance(value, np.ndarray | Ragged)):
-                    raise ValueError(f"{name} of a line of history_ is {shorten(value)}, no array")
-                continue
-            number(name, value, "a number", lambda entry: True)
+        for part, value in line._asdict().items() if is_own else ():
+            (_array_or_none if part in ("is_in", "hidden") else any_number)(part, value)
+    return lines
 
 
-_CHECKS = {
-    "objective_": _check_objective,
-    "bound_": _check_bound,
-    "inner_gap_": _check_inner_gap,
-    "n_iter_": _check_count,
-    "status_": _check_status,
-    "hidden_": _check_hidden,
+def _check_runs(name: str, runs: Any) -> Any:
+    if not isinstance(runs, list) or not all(hasattr(run, "history") for run in runs):
+        raise ValueError(f"{name} must be a list of runs, got {shorten(runs)}")
+    for run in runs:
+        LEARNED["status_"]("the status of a run", run.status)
+        any_number("the objective of a run", run.objective)
+        check_history("the history of a run", run.history)
+    return runs
+
+
+_array_or_none = optional(instance((np.ndarray, Ragged), "None or an array"))
+
+LEARNED: dict[str, Spec] = {
+    "objective_": finite,
+    "bound_": between("a number below infinity", -math.inf, sys.float_info.max),
+    "inner_gap_": between("a number from 0", 0, math.inf),
+    "n_iter_": whole(0),
+    "status_": instance(Status, "a Status"),
+    "hidden_": _array_or_none,
     "history_": check_history,
     "runs_": _check_runs,
 }
-"""One check per learned attribute of tacit's learners."""
+"""Specs of attributes that several learners set in `fit`."""
+
+MARGIN_LEARNED = {name: LEARNED[name] for name in ("hidden_", "objective_", "bound_", "status_", "n_iter_", "history_")}
+"""Those that every margin learner sets."""
 
 
 def measures_hidden(oracle: Oracle) -> bool:
-    """Whether rounds of learning may measure the loss against imputed hidden values: where it needs them, or where the
-    oracle says that it can."""
+    """Whether the loss can be measured with imputed hidden values: if it needs them, or if the oracle offers it."""
     return loss_needs_hidden(oracle) or capability(oracle, MeasuresCompleted) is not None
 
 
 def has_hidden_states(oracle: Oracle) -> bool:
-    """Whether the parts of an output have hidden values below their labels (states below tags), which nothing tells
-    apart at w = 0. Links between mentions are none: their features tell them apart."""
+    """Whether parts of an output have hidden states below their labels (states below tags), which tie at w = 0.
+
+    Coreference links are not hidden states: they have different features."""
     return has_long_codes(oracle) and not completes_labels(oracle) and capability(oracle, HasHiddenStates) is not None

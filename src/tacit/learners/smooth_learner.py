@@ -14,7 +14,6 @@ from scipy.special import softmax
 from tacit.data.arrays import Array
 from tacit.data.parameters import one_of, random_numbers
 from tacit.data.ragged import Ragged
-from tacit.data.specs import check_parameters
 from tacit.learners.descents.multistart import (
     DescentState,
     Ended,
@@ -27,9 +26,9 @@ from tacit.learners.descents.multistart import (
 from tacit.learners.descents.starts import find_beginning, given_weights
 from tacit.learners.learner import Learner, have_nan, overflows
 from tacit.learners.preparation import (
-    MARGIN_ATTRIBUTES,
+    LEARNED,
+    MARGIN_LEARNED,
     bind_samples,
-    check_fitted,
     has_hidden_states,
     open_checkpoint,
     sample_weights,
@@ -69,6 +68,7 @@ class SmoothLearner(Learner, ABC):
     warm_start: bool
     class_weight: Any
 
+    learned = {**MARGIN_LEARNED, "runs_": LEARNED["runs_"]}
     _needs: tuple[Need, ...] = ()
     _instead = ""
 
@@ -221,12 +221,8 @@ class SmoothLearner(Learner, ABC):
         self.status_, self.history_, self.runs_ = ended.status, best.history, ended.runs
         self.n_iter_ = len(best.history)
 
-    def check(self) -> None:
-        self._check_parameters()
-        check_fitted(self, (*MARGIN_ATTRIBUTES, "runs_"))
-
     def _check_parameters(self) -> None:
-        check_parameters(self)
+        super()._check_parameters()
         is_list = isinstance(self.init, list) and self.init and all(isinstance(one, Mapping) for one in self.init)
         if not isinstance(self.init, Mapping) and not is_list:
             one_of("init", self.init, INITS)

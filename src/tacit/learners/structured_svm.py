@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tacit.data.parameters import random_numbers
 from tacit.data.specs import choice, estimator, parameter, positive, switch, whole
 from tacit.learners.learner import Learner, Traits
-from tacit.learners.preparation import MARGIN_ATTRIBUTES, check_fitted, check_margin, prepare, require_hidden
+from tacit.learners.preparation import MARGIN_LEARNED, check_margin, prepare, require_hidden
 from tacit.oracle import Task
 from tacit.penalties import Penalty
 from tacit.runtime import parallel
@@ -71,6 +71,7 @@ class StructuredSVM(Learner):
     """
 
     traits = Traits(has_objective=True, is_convex=True, is_certified=True, needs_hidden=True)
+    learned = MARGIN_LEARNED
 
     C: float = parameter(positive, default=100.0)
     solver: Solver | str | None = "auto"
@@ -125,9 +126,8 @@ class StructuredSVM(Learner):
             warnings.warn(f"{type(self).__name__}: {solution.advice()}", ConvergenceWarning, stacklevel=2)
         return self
 
-    def check(self) -> None:
+    def _check_parameters(self) -> None:
         check_margin(self)
-        check_fitted(self, MARGIN_ATTRIBUTES)
 
     def _previous_solution(self, schema: Any) -> WarmStart:
         w = self._previous_weights(schema)

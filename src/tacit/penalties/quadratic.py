@@ -217,7 +217,7 @@ def _raise_by_block(bounds: Array, schema: Any, given: Mapping[str, Any]) -> Non
     views = schema.views(bounds)
     for name, value in given.items():
         if name not in views:
-            raise ValueError(f"lower[{shorten(name)}] must be a block of weights: {', '.join(map(repr, views))}")
+            raise ValueError(f"lower must name blocks of weights ({', '.join(map(repr, views))}), got {shorten(name)}")
         table = numbers(f"lower[{shorten(name)}]", value, "a number, or one for each weight of the block")
         if table.ndim and table.shape != views[name].shape:
             raise ValueError(f"lower[{shorten(name)}] must have the shape {views[name].shape}, got {table.shape}")

@@ -88,7 +88,7 @@ class GlobalRanker(Ranker):
         "bound_": finite,
         "n_iter_": whole(0),
         "n_triplets_": whole(0),
-        "history_": lambda name, value: check_history(value),
+        "history_": check_history,
     }
 
     needs_groups = False

@@ -111,7 +111,7 @@ class MixtureRanker(Ranker):
         "query_mean_": table(None),
         "objective_": not_negative,
         "n_iter_": whole(0),
-        "history_": lambda name, value: check_history(value),
+        "history_": check_history,
         "validation_scores_": optional(table(None)),
     }
 

@@ -207,7 +207,7 @@ def _random_rows(name: str, full: Any, kept: np.ndarray, C: float, data: Digits)
         for row, count in zip(drawn, kept.sum(axis=1), strict=True):
             row[rng.choice(11, count, replace=False)] = True
         problem, schema, w = full.problem.with_states(full.schema_, full.coef_, drawn, False)
-        twin = full.frozen().set_params(problem=problem)
+        twin = full.copy_fitted().set_params(problem=problem)
         twin.schema_, twin.coef_ = schema, w
         taken.append(100 * data.is_right(twin).mean())
         again = LatentSVM(problem, C=C, init=dict(schema.views(w))).fit(data.X, data.y)

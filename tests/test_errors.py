@@ -348,7 +348,7 @@ NOTHING = np.array(3.0)
                 .fit(BAGS, [0, 1, 1], hidden=[0, 0, 0])
                 .score_hidden(BAGS, [0, 1, 1], NOTHING)
             ),
-            "hidden has 0 entries for 3",
+            "hidden",
         ),
         (lambda: StructuredSVM(Multiclass(), callbacks=NOTHING).fit(X, Y), "callbacks must be a list"),
         (lambda: StructuredSVM(Multiclass(classes=NOTHING)).fit(X, Y), "classes must be two or more"),

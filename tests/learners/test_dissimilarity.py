@@ -44,7 +44,7 @@ def pair_of(oracle, conditional=None, C=10.0, **settings):
     weights = np.full(oracle.n_samples, C / oracle.n_samples)
     descent = Descent(oracle, weights, Quadratic(), lambda task: Bundle(), tol=1e-3, max_inner=1000)
     settings = {"J": 0.1, "beta": 0.3, **settings}
-    return descent.turned_into(Dissimilarity, conditional=conditional or oracle, **settings)
+    return descent.convert(Dissimilarity, conditional=conditional or oracle, **settings)
 
 
 # losses and posteriors

@@ -120,7 +120,7 @@ def test_the_choice_of_samples_is_the_formula():
     risk = np.random.default_rng(0).exponential(size=101)
     for start in (0.1, 0.55, 1.0):
         pace = SelfPaced(start=start)
-        chosen = pace.choose(risk, pace.first_ease(risk))
+        chosen = pace.choose(risk, pace.first_threshold(risk))
         assert chosen.sum() == np.ceil(start * 101)
         assert risk[chosen].max() <= np.sort(risk)[chosen.sum() - 1]
 
@@ -159,10 +159,10 @@ def test_the_history_has_the_hidden_values(planted):
 def test_a_pace_goes_on_to_the_next_selection():
     """Where nothing more is learned from a selection, K falls until another sample is in."""
     pace, risk = SelfPaced(mu=2.0), np.array([1.0, 2.0, 100.0])
-    assert pace.next_ease(risk, 2.5) == 5.0
-    assert pace.next_ease(risk, 2.5, np.array([True, False, False])) == 5.0
-    assert pace.next_ease(risk, 2.5, np.array([True, True, False])) == 160.0
-    assert pace.first_ease(np.array([0.0, 0.0, 0.0, 3.0, 2.0])) == 2.0
+    assert pace.next_threshold(risk, 2.5) == 5.0
+    assert pace.next_threshold(risk, 2.5, np.array([True, False, False])) == 5.0
+    assert pace.next_threshold(risk, 2.5, np.array([True, True, False])) == 160.0
+    assert pace.first_threshold(np.array([0.0, 0.0, 0.0, 3.0, 2.0])) == 2.0
 
 
 def test_same_seed_same_result_and_starts_differ(planted):

@@ -187,11 +187,11 @@ class DissimilaritySVM(LatentSVM):
     def _descent(self, oracle: Oracle, prepared: Any) -> Descent:
         descent = super()._descent(oracle, prepared)
         if isinstance(self.conditional, str):
-            return descent.turned_into(Rounds)
+            return descent.convert(Rounds)
         if self._oracle is None:
-            return descent.turned_into(Descent)
+            return descent.convert(Descent)
         settings = {"conditional": self._oracle, "J": float(self.J), "beta": float(self.beta)}
-        return descent.turned_into(Dissimilarity, **settings, step_kind=self.theta_step)
+        return descent.convert(Dissimilarity, **settings, step_kind=self.theta_step)
 
     def _keep(self, ended: Ended, schema: Any, oracle: Oracle) -> None:
         super()._keep(ended, schema, oracle)
@@ -290,7 +290,7 @@ class Dissimilarity(Descent):
 
     def _is_round_over(self, now: PairState) -> bool:
         """Whether a step for θ comes next."""
-        is_pacing = not now.is_in.all() or (self.pace is not None and not np.isfinite(now.ease))
+        is_pacing = not now.is_in.all() or (self.pace is not None and not np.isfinite(now.threshold))
         return now.is_done or (now.n_theta_steps > 0 and not is_pacing and now.age >= MAX_LATER_ITERATIONS)
 
     def _step_theta(self, now: PairState) -> PairState:
@@ -373,6 +373,6 @@ class Dissimilarity(Descent):
             oracle = cache_answers(cast(MeasuresHidden, self.oracle).measured_against(posterior=posterior))
             diversity = float((self.weights * cast(MovesPosteriors, self.oracle).spread(posterior)[0]).sum())
             self.present.clear()
-            descent = self.turned_into(Descent, oracle=oracle)
+            descent = self.convert(Descent, oracle=oracle)
             self.present[digest] = Fixed(descent, -self.beta * diversity, 0.5 * self.J * float(theta @ theta))
         return self.present[digest]

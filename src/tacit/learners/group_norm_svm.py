@@ -197,7 +197,7 @@ as in `LatentSVM`
             raise CapabilityError(f"{type(self.problem).__name__} cannot leave out states: it lacks `with_states`")
         problem, schema, w = self.problem.with_states(self.schema_, self.coef_, kept, null)
         each = self._by_label(self.penalty.on(self.schema_).each_weight)[:, kept.any(axis=0)]
-        twin: GroupNormSVM = self.frozen()
+        twin: GroupNormSVM = self.copy_fitted()
         twin.set_params(problem=problem, groups="label-state")
         twin.set_params(weights=each.ravel() if np.ndim(self.weights) else self.weights)
         twin.schema_, twin.coef_ = schema, w
@@ -208,7 +208,7 @@ as in `LatentSVM`
         descent = super()._descent(oracle, prepared)
         if isinstance(self.solver, str):
             descent = replace(descent, solver=lambda task: Bundle())
-        return descent.turned_into(AlternatingSubgradient) if self.solver == "subgradient" else descent
+        return descent.convert(AlternatingSubgradient) if self.solver == "subgradient" else descent
 
     def _previous_weights(self, schema: Any) -> Array | None:
         previous = super()._previous_weights(schema)
@@ -218,7 +218,7 @@ as in `LatentSVM`
         first = super()._begin(descent, oracle, y, previous, seed=seed, start=start)
         if first.w.any() or not oracle.hidden_unknown().size:
             return first
-        plain = descent.turned_into(Descent, penalty=Quadratic(), pace=None, shift=False)
+        plain = descent.convert(Descent, penalty=Quadratic(), pace=None, shift=False)
         now = plain.begin(first.target, seed=seed, start=start)
         while not now.is_done and now.iteration < MAX_FIRST_ITERATIONS:
             now = plain.step(now)
@@ -288,7 +288,7 @@ class AlternatingSubgradient(Descent):
             w=best,
             target=best_target,
             objective=lowest,
-            changed=self._changed(best_target, now.target),
+            changed=self._count_changed(best_target, now.target),
             iteration=now.iteration + 1,
             present_w=w,
             present_objective=last,

@@ -49,7 +49,7 @@ class IterativeLatentSVM(LatentSVM):
             require(type(self).__name__, self.problem, oracle, MeasuresHidden)
 
     def _descent(self, oracle: Oracle, prepared: Any) -> Rounds:
-        return super()._descent(oracle, prepared).turned_into(Rounds)
+        return super()._descent(oracle, prepared).convert(Rounds)
 
 
 @dataclass(frozen=True)
@@ -133,5 +133,5 @@ class Rounds(Descent):
         if digest not in self.present:
             self.present.clear()
             oracle = cache_answers(cast(MeasuresHidden, self.oracle).measured_against(code))
-            self.present[digest] = self.turned_into(Descent, oracle=oracle)
+            self.present[digest] = self.convert(Descent, oracle=oracle)
         return self.present[digest]

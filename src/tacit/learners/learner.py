@@ -54,8 +54,8 @@ class Traits:
 def _has_marginals(learner: Any) -> bool:
     if not getattr(learner.problem, "has_marginals", False):
         raise AttributeError(
-            f"probabilities are for problems whose outputs have parts, such as Chain; {type(learner.problem).__name__} "
-            "has scores: use decision_function"
+            f"predict_proba needs a problem whose outputs have parts, such as Chain; for "
+            f"{type(learner.problem).__name__} use decision_function"
         )
     return True
 
@@ -116,8 +116,8 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
 
     @property
     def gap_(self) -> float:
-        """How far `objective_` may be from the optimum; infinite where that is unknown, as with inference that is
-        approximate: `bound_` still holds then, but the objective may be higher than it was found to be."""
+        """How far `objective_` may be from the optimum; infinite where that is unknown, as with approximate inference:
+        `bound_` still holds then, but the true objective may be higher."""
         if not self.schema_.facts.get("is_exact", True):
             return np.inf
         return max(self.objective_ - self.bound_, 0.0)
@@ -156,7 +156,7 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
         oracle = self._bind(X)
         way_out = "it is for sequences; predict_hidden(k=...) ranks hidden values"
         require(f"{type(self).__name__}.predict_best", self.problem, oracle, RanksOutputs, way_out)
-        codes, scores = self._asked(
+        codes, scores = self._compute_scores(
             oracle, lambda shards: shards.best_outputs(self.coef_, k), lambda found: ~np.isfinite(found[1][:, 0])
         )
         counts = np.isfinite(scores).sum(axis=1)
@@ -173,7 +173,7 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
         calibrated.
         """
         oracle = self._bind(X)
-        posterior = self._asked(
+        posterior = self._compute_scores(
             oracle,
             lambda shards: shards.tag_posterior(self.coef_),
             lambda found: have_nan(found, oracle.offsets),
@@ -191,13 +191,13 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
         """The share of hidden values that `impute` gets right, of those that are known (not −1 or None)."""
         found = self.impute(X, y)
         if found is None:
-            raise ValueError(f"{type(self.problem).__name__} has no hidden value: there is nothing to score")
+            raise ValueError(f"score_hidden needs a problem with hidden values, got {type(self.problem).__name__}")
         truth = list(hidden) if is_list(hidden) else []
         if len(truth) != len(found):
-            raise ValueError(f"hidden has {len(truth)} entries for {len(found)} samples; give one each, -1 if unknown")
+            raise ValueError(f"hidden must hold one value per sample ({len(found)}), -1 if unknown, got {len(truth)}")
         known = [i for i, h in enumerate(truth) if _is_known(h)]
         if not known:
-            raise ValueError("no hidden value is known: there is nothing to score")
+            raise ValueError("hidden must hold at least one known value to score")
         return float(np.mean([_is_same(found[i], truth[i]) for i in known]))
 
     def impute(self, X: Any, y: Any) -> Any:
@@ -215,11 +215,11 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
         way_out = "it is for problems with one label per sample; use predict"
         require(user, self.problem, oracle, [ScoresLabels.label_scores], way_out)
         rule = self._rule()
-        scores: Array = self._asked(oracle, lambda shards: rule.label_scores(shards, self.coef_), overflows)
+        scores: Array = self._compute_scores(oracle, lambda shards: rule.label_scores(shards, self.coef_), overflows)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def _asked(self, oracle: Oracle, question: Callable[[Any], Any], overflows: Callable[[Any], Array]) -> Any:
-        """The answer to a question about scores, in double precision where they overflow in single precision."""
+    def _compute_scores(self, oracle: Oracle, question: Callable[[Any], Any], overflows: Callable[[Any], Array]) -> Any:
+        """Scores or probabilities from the oracle, in double precision where they overflow in single precision."""
         with parallel(oracle, self.n_jobs) as shards, np.errstate(over="ignore", invalid="ignore"):
             answer = question(shards)
         if not overflows(answer).any():
@@ -229,7 +229,7 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
         lost = np.flatnonzero(overflows(answer))
         if lost.size:
             raise FloatingPointError(
-                f"the scores of sample {lost[0]} are beyond double precision; scale the features (StandardScaler)"
+                f"the scores of sample {lost[0]} overflow double precision; scale the features (StandardScaler)"
             )
         return answer
 
@@ -269,7 +269,7 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         check_parameters(self)
 
-    def frozen(self, **params: Any) -> Any:
+    def copy_fitted(self, **params: Any) -> Any:
         """A copy of the fitted model with other parameters, without the planes that only the next warm start needs."""
         twin = copy.copy(self)
         twin.__dict__.pop("_warmth", None)
@@ -332,7 +332,7 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
         if not self.schema_.facts.get("is_exact", True):
             return (
                 f"objective {self.objective_:.6g} or more, lower bound {self.bound_:.6g}: the best outputs are found "
-                "only approximately, so this is no certificate"
+                "only approximately, so this is not a certificate"
             )
         share = self.gap_ / max(abs(self.objective_), 1e-300)
         return (
@@ -352,7 +352,7 @@ def without_history(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def overflows(scores: Array) -> Array:
-    """Which samples have a score beyond the range of numbers; −inf is that of a label which a sample cannot have."""
+    """Which samples have a score that overflows; −inf is the score of a label that a sample cannot have."""
     return np.asarray(~(scores < np.inf).all(axis=1) | (scores == -np.inf).all(axis=1))
 
 
@@ -366,7 +366,7 @@ def have_nan(values: Array, offsets: Array) -> Array:
 
 
 def _is_same(found: Any, truth: Any) -> bool:
-    """Whether two hidden values are one; what cannot be compared is not."""
+    """Whether two hidden values are equal; values that cannot be compared are not."""
     try:
         answer = key_of(found) == key_of(truth)
     except ValueError:  # NumPy cannot make an array of what it is compared with
@@ -375,7 +375,7 @@ def _is_same(found: Any, truth: Any) -> bool:
 
 
 def _is_known(h: Any) -> bool:
-    """Whether a hidden value is given: not −1, and nothing of it missing."""
+    """Whether a hidden value is known: not −1, and without missing entries."""
     entries = list(h) if is_list(h) and not isinstance(h, str | bytes | dict) else [h]
     is_open = all(kind_of_label(entry) == "number" and entry == -1 for entry in entries)
     return not is_open and not any(is_missing(entry) for entry in entries)
@@ -388,5 +388,5 @@ def _units(oracle: Oracle) -> Array:
         return np.ones(oracle.n_samples)
     units = counter.units()
     if not units.any():
-        raise ValueError("no tag of y is known: there is nothing to score")
+        raise ValueError("y must hold at least one known tag to score")
     return units

@@ -123,8 +123,8 @@ class MinEntropySVM(SmoothLearner):
         """
         oracle = self._bind(X)
         require(f"{type(self).__name__}.entropy", self.problem, oracle, [ScoresEntropy.renyi_scores, GivesLogPartition])
-        scores = self._asked(oracle, lambda shards: shards.renyi_scores(self.coef_, self.alpha_), overflows)
-        whole = self._asked(oracle, lambda shards: shards.log_partition(self.coef_)[:, None], overflows)
+        scores = self._compute_scores(oracle, lambda shards: shards.renyi_scores(self.coef_, self.alpha_), overflows)
+        whole = self._compute_scores(oracle, lambda shards: shards.log_partition(self.coef_)[:, None], overflows)
         return np.asarray(whole - scores)
 
     def label_proba(self, X: Any) -> Array:

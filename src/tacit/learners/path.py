@@ -157,7 +157,7 @@ def _fit_each(estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, An
         model.set_params(C=float(Cs[i])).fit(X, y, **known)
         if getattr(model, "status_", None) is Status.INTERRUPTED:
             raise KeyboardInterrupt  # neither half a path nor the score of an interrupted fit is a result
-        models[i] = model.frozen(warm_start=estimator.get_params()["warm_start"])
+        models[i] = model.copy_fitted(warm_start=estimator.get_params()["warm_start"])
     return models
 
 

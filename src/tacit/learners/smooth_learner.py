@@ -198,7 +198,7 @@ class SmoothLearner(Learner, ABC):
         return found.with_values(oracle.in_user_order(found.values, labels))
 
     def _label_posteriors(self, oracle: Oracle, power: float) -> Array:
-        scores = self._asked(oracle, lambda shards: shards.label_scores(self.coef_, power=power), overflows)
+        scores = self._compute_scores(oracle, lambda shards: shards.label_scores(self.coef_, power=power), overflows)
         return np.asarray(softmax(scores, axis=1))
 
     def _tag_posteriors(self, oracle: Oracle, is_given: bool = False) -> Ragged:
@@ -207,7 +207,7 @@ class SmoothLearner(Learner, ABC):
     def _posteriors(self, oracle: Oracle, question: Callable[[Any], Array]) -> Ragged:
         """Probabilities of every sample; an error where its scores overflow double precision."""
         offsets = cast(GivesTagPosteriors, oracle).offsets
-        return Ragged(self._asked(oracle, question, lambda found: have_nan(found, offsets)), offsets)
+        return Ragged(self._compute_scores(oracle, question, lambda found: have_nan(found, offsets)), offsets)
 
     def _keep(self, ended: Ended, schema: Any, oracle: Oracle) -> None:
         """Set the learned attributes."""

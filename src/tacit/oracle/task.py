@@ -247,7 +247,7 @@ class Dual(ABC):
         """Compute w and offset anew from α, without the rounding errors of many small steps."""
 
     @abstractmethod
-    def settled(self, code: Array) -> Array:
+    def cannot_gain(self, code: Array) -> Array:
         """Which samples have all their weight on this output."""
 
     @abstractmethod
@@ -392,7 +392,7 @@ class CellDual(Dual):
         self.w = -slope
         self.offset = float((self.alpha * self.loss[self.column]).sum())
 
-    def settled(self, code: Array) -> Array:
+    def cannot_gain(self, code: Array) -> Array:
         label, state = self.oracle.split(code)
         return np.asarray(self.alpha[self.offsets[:-1] + state, label] >= (1 - 1e-12) * self.weights)  # c_i = 0 too
 

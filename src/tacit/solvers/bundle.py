@@ -36,22 +36,22 @@ MIN_DROPPED = 5
 """Planes are dropped only when this many can go: dropping one costs as much as dropping five."""
 
 MIN_PLANES, MAX_PLANES = 20, 1000
-"""Planes kept at the most: beyond that the half of less weight goes. Most tasks need only a few dozen. With very many
-samples it is fewer, but not below the first number."""
+"""Limits of the number of planes: above, the half with less weight α is dropped. Most tasks need a few dozen. With many
+samples the limit is lower, but not below the first number."""
 
 MAX_PLANE_CODES = 1_000_000_000
-"""Entries of the codes of all planes at the most, one or two bytes each: at 10⁷ samples a hundred planes are kept."""
+"""Maximum number of entries in the codes of all planes, one or two bytes each: at 10⁷ samples a hundred planes."""
 
 QP_TOLERANCE = 0.1
 """The small quadratic program of a step is solved to this share of the gap."""
 
 NORM_FACTOR = 2.0
 """By how much the dual of a norm is solved less precisely than a quadratic program. While the gap does not shrink it is
-solved more precisely from step to step: otherwise a step whose weights are good enough would be made for ever."""
+solved more precisely from step to step: otherwise the same step could repeat for ever."""
 
 FIRST_NORM_WEIGHT = 0.03
-"""The first proximal weight of norms, as a share of the one with which a step could bring the whole objective down to
-the floor. Most of a task is no further away than that, and a weight that is too large takes ten passes to shrink."""
+"""The first proximal weight of norms, as a share of the one with which a step could decrease the whole objective to the
+floor. Few optima are further away, and a weight that is too large takes ten passes to shrink."""
 
 MIN_NORM_WEIGHT = 1e-3
 """The least proximal weight of norms, as a share of the same: where the optimum is w = 0 no step needs less, and the
@@ -62,8 +62,8 @@ ZERO_MARGIN, MAX_TIDY_SHARE = 1e-3, 0.1
 raises the objective by more than this share of the gap."""
 
 BOUND_PULL = 1e-2
-"""The share of the proximal weight with which norms raise the bound as long as w = 0: they have no minimiser without
-any."""
+"""The share of the proximal weight with which norms raise the bound as long as w = 0: without any, a minimiser need not
+exist."""
 
 
 @storable
@@ -71,10 +71,11 @@ any."""
 class Bundle(Solver):
     """Proximal bundle method on the 1-slack form (Joachims, Finley & Yu 2009, algorithm 3, plus a proximal term).
 
-    Every step asks the oracle for the most violated assignment at the present point. It adds the plane of that
-    assignment to a model that lies below the objective, and minimises the model. The model's minimum is a lower bound
-    on the optimum, so the gap is certified at every step. With ``proximal=True`` the next point stays near the best one
-    so far, which halves the number of oracle passes at large C; ``proximal=False`` is the textbook algorithm.
+    Every step finds the most violated assignment at the present point (loss-augmented inference). It adds the plane of
+    that assignment, a cutting plane, to a model that lies below the objective, and minimises the model. The model's
+    minimum is a lower bound on the optimum, so the gap is certified at every step. With ``proximal=True`` the next
+    point stays near the best one so far, which halves the number of oracle passes at large C; ``proximal=False`` is the
+    textbook algorithm.
 
     Cost per step: one oracle pass and one or two small quadratic programs. Memory: O(planes · (n + d)).
 
@@ -171,15 +172,15 @@ class Bundle(Solver):
 
 
 def overflow_error() -> FloatingPointError:
-    """The error of every solver for features whose squares are beyond double precision."""
-    return FloatingPointError("numbers overflow in the sum of features; scale the features (StandardScaler) or lower C")
+    """The error of every solver for features whose squares overflow double precision."""
+    return FloatingPointError("the sum of features overflows; scale the features (StandardScaler) or lower C")
 
 
 class BundleState(State):
     """The planes of a task, their inner products, the best point and the bound.
 
-    A step works on a shallow copy: it replaces what it changes, and writes into shared buffers only behind the planes
-    that the old state knows of, so an interrupted step leaves the old state whole.
+    A step works on a shallow copy. It replaces what it changes, and writes into shared buffers only behind the old
+    planes, so an interrupted step does not damage the old state.
     """
 
     def __init__(self, d: int, floor: float = 0.0) -> None:
@@ -242,7 +243,7 @@ class BundleState(State):
         return not is_same_model or self.best is not before.best or self.bound != before.bound
 
     def evaluate(self, task: Task, w: Array) -> None:
-        """Ask the oracle at ``w``: a new plane, and perhaps a better point."""
+        """Call the oracle at ``w``: a new plane, and perhaps a better point."""
         self.add_plane(task, w, task.penalty.value(w), *task.tangent(w))
 
     def add_plane(self, task: Task, w: Array, penalty: float, code: Array, plane: Plane) -> None:
@@ -322,8 +323,8 @@ class BundleState(State):
     def adapt_proximal_weight(self, w: Array, penalty: float, is_exact: bool) -> None:
         """Raise or lower the proximal weight, so that the model's value at the next point nears `MODEL_LEVEL`.
 
-        ``penalty`` is Ω(w). A model that is above the best objective there, by more than the gap, means that the dual
-        of a norm was not solved, as happens where the weight is tiny: unless the dual ``is_exact``, it is raised then.
+        ``penalty`` is Ω(w). If the model there is above the best objective by more than the gap, the dual of a norm was
+        not solved, as happens with a tiny proximal weight. Unless the dual ``is_exact``, the weight is then raised.
         """
         model = penalty + float((self.slopes @ w + self.offsets).max())
         level = self.bound + MODEL_LEVEL * (self.best[1] - self.bound)
@@ -334,7 +335,7 @@ class BundleState(State):
     def drop(self, alpha: Array, after: int) -> None:
         """Drop planes that were inactive for ``after`` steps, several at a time.
 
-        The first one stays. It is the plane of the right answers, below which no risk falls. A model without it falls
+        The first one stays: it is the plane of the true outputs, and the risk is never below it. A model without it is
         far below the bound wherever w separates the data, and then the bound does not rise for hundreds of steps.
         """
         self.ages = self.ages.copy()
@@ -348,7 +349,7 @@ class BundleState(State):
             self._keep_planes(np.sort(np.argsort(-share, kind="stable")[: most // 2]), len(self._offsets))
 
     def _kept_weights(self, alpha: Array, keep: Array) -> Array:
-        """The weights of planes that are kept, of sum one; none if they were all on others."""
+        """The weights α of the planes that are kept, scaled to sum one; empty if their sum is 0."""
         kept = np.append(alpha, np.zeros(len(self.codes) - alpha.size))[keep]
         return kept / kept.sum() if kept.sum() > 0 else np.zeros(0)
 
@@ -366,7 +367,7 @@ class BundleState(State):
 
 @kernel
 def age_planes(alpha: Array, ages: Array, after: int) -> int:
-    """Count a step in the ages of planes without weight; those with some, and the first, stay new. How many are old."""
+    """Age the planes with weight α = 0, except the first; reset the others. Returns how many are old."""
     n_old = 0
     for m in range(ages.size):
         ages[m] = 0 if m == 0 or alpha[m] > 1e-14 else ages[m] + 1

@@ -227,7 +227,7 @@ class FrankWolfeState(State):
         """Evaluate the present point and the average; find out which blocks can still gain."""
         self.bound = max(self.bound, self.dual_point.bound())
         code = self.evaluate(task, self.dual_point.w, self.dual_point)
-        self.is_active = ~self.dual_point.settled(code)
+        self.is_active = ~self.dual_point.cannot_gain(code)
         if self.n_sweeps > 1:
             self.average.refresh()
             self.bound = max(self.bound, self.average.bound())
@@ -325,7 +325,7 @@ class BlockPlanes(Dual):
     def bound(self) -> float:
         return self.offset + float(self.slope @ self.w) + self.task.penalty.value(self.w)
 
-    def settled(self, code: Array) -> Array:
+    def cannot_gain(self, code: Array) -> Array:
         used = np.add.reduceat(self.weights, np.arange(0, self.weights.size, self.size))
         return np.asarray(used == 0)
 

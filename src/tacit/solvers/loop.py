@@ -26,7 +26,7 @@ from tacit.runtime.archive import record
 from tacit.runtime.checkpoint import Checkpoint, stored, stored_codes, stored_number
 
 ROUNDING = 1e-10
-"""An optimum that is nearer to the objective at w = 0 than this share of it cannot be told from it."""
+"""An optimum within this share of the objective at w = 0 cannot be distinguished from it."""
 
 
 @record
@@ -103,10 +103,10 @@ MIN_PROGRESS = 1e-9
 
 
 class State:
-    """What a solver works on: always a usable point with its certificate.
+    """The state of a solver: always a usable point with its certificate.
 
-    A subclass sets what else it needs in its constructor. Arrays whose shapes stay, and numbers, go into checkpoints by
-    themselves; for anything else, write `snapshot` and `Solver.restore`.
+    A subclass sets what else it needs in its constructor. Checkpoints keep numbers, and arrays whose shapes do not
+    change; for anything else, write `snapshot` and `Solver.restore`.
 
     Parameters
     ----------
@@ -131,10 +131,10 @@ class State:
         return self.idle >= MAX_IDLE_STEPS
 
     def note_progress(self, has_changed: bool = True) -> None:
-        """Count a step as idle unless the gap has shrunk; one after which nothing has changed counts for several.
+        """Count a step as idle unless the gap has shrunk; a step that changes nothing counts for several.
 
-        A bound that still rises is progress, however slowly: near the optimum of a task with a large C it takes
-        hundreds of steps for a hundredth of the gap. What ends a run then is ``max_iter``.
+        A bound that rises slowly is progress: near the optimum of a task with a large C a hundredth of the gap takes
+        hundreds of steps. ``max_iter`` ends such a run.
         """
         gap = max(self.best[1] - self.bound, 0.0)
         if gap < self.gap_then - MIN_PROGRESS * abs(self.best[1]):
@@ -162,14 +162,14 @@ class State:
 
 
 class Solver(BaseEstimator, ABC):  # type: ignore[misc]
-    """A convex solver: hyper-parameters only; all that changes is in its state. `init` and `step` must be written."""
+    """A convex solver: hyperparameters only; all that changes is in its state. `init` and `step` must be written."""
 
     needs: tuple[Need, ...] = (Oracle.predict_augmented, Oracle.features, Oracle.loss, Oracle.accepts, Oracle.exact)
     """The protocols or methods of an oracle that it calls."""
     takes_norms: bool = False
     """Whether it can minimise with penalties that are not quadratic."""
     is_coarse: bool = False
-    """Whether it reaches small gaps only slowly: the common checks then ask for large ones."""
+    """Whether it reaches small gaps only slowly: the common checks then require large ones only."""
 
     @abstractmethod
     def init(self, task: Task, warm: WarmStart, rng: np.random.Generator) -> Any:
@@ -177,18 +177,18 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def step(self, task: Task, state: Any) -> Any:
-        """A better state; the one given stays whole, so that an interrupted step loses nothing."""
+        """A better state; the one given is not changed, so that an interrupted step loses nothing."""
 
-    def done(self, state: Any) -> bool:
-        """Whether no step can help any more, whatever the tolerance."""
+    def is_done(self, state: Any) -> bool:
+        """Whether further steps cannot help, whatever the tolerance."""
         return bool(state.is_stuck)
 
     def finish(self, task: Task, state: Any) -> Any:
-        """The last state, its certificate up to date: for solvers that compute one only now and then."""
+        """The last state with an up-to-date certificate: for solvers that do not compute one in every step."""
         return state
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> Any:
-        """The state that a snapshot was taken of; refused unless its arrays and numbers are like those of a new one."""
+        """The state of a snapshot; refused unless its arrays and numbers are like those of a new state."""
         state = self.init(task, WarmStart(), np.random.default_rng(0))
         for name, value in vars(state).items():
             if isinstance(value, np.ndarray):
@@ -224,23 +224,22 @@ def minimise(
 ) -> Solution:
     """Minimise a task to a relative gap of ``tol``.
 
-    The gap is compared with the objective and with the distance from the trivial objective F(0), whichever is
-    smaller: at small C the optimum is close to F(0), and a gap that is small beside the objective proves nothing. The
-    objective that comes back is computed in double precision, whatever the precision of the features; if that opens
-    the gap again, or if rounding of the scores alone could, the status is not CONVERGED. Ctrl-C ends the loop with
-    the best point so far.
+    The gap is compared with the objective and with the distance from the trivial objective F(0), whichever is smaller.
+    At small C the optimum is close to F(0), and a gap that is small relative to the objective proves nothing. The
+    returned objective is computed in double precision. If that opens the gap again, or rounding of the scores could,
+    the status is not CONVERGED. Ctrl-C ends the loop with the best point so far.
 
     Parameters
     ----------
     task, solver : what to minimise, and how
     tol : stop when objective − bound ≤ tol · min(objective, F(0) − bound)
     gap : or when objective − bound ≤ gap
-    max_iter : steps at the most
+    max_iter : maximum number of steps
     start, planes, dual : a point, codes of planes and dual variables from an earlier solution
     callbacks : each is called with every `Step`; one that returns True (exactly) stops the loop
     verbose : 1 shows progress on a terminal or in a notebook once a run takes longer than a second, 2 writes a line
         every few seconds, 0 nothing
-    checkpoint : where to keep the state
+    checkpoint : the file that keeps the run state
     rng : for solvers that draw samples
     raise_interrupt : at Ctrl-C raise KeyboardInterrupt, for a task that is a part of a fit
 
@@ -301,7 +300,7 @@ class Solve:
         if self._is_small(line.objective, line.bound):
             return Status.CONVERGED
         above = line.bound - line.objective
-        if self.solver.done(now.state) or above > max(self.tol, 1e-12) * abs(line.objective):
+        if self.solver.is_done(now.state) or above > max(self.tol, 1e-12) * abs(line.objective):
             return Status.STALLED
         return Status.MAX_ITER if line.iteration >= self.max_iter else None
 
@@ -311,7 +310,7 @@ class Solve:
         return {**now.state.snapshot(), "history": lines}
 
     def certify(self, last: Solving, status: Status) -> Solution:
-        """The solution, its objective in double precision, and a status that this still bears out."""
+        """The solution, its objective in double precision, and a status that this objective confirms."""
         task, state = self.task, self.solver.finish(self.task, last.state)
         w, objective = state.best
         history = [*last.history[:-1], last.history[-1]._replace(objective=objective, bound=state.bound)]
@@ -334,7 +333,7 @@ class Solve:
         return Solving(state, (*history, line))
 
     def _is_small(self, objective: float, bound: float, room: float = 1.0) -> bool:
-        """Whether a gap proves the optimum: beside the objective and the distance from F(0), or by itself.
+        """Whether a gap proves the optimum: relative to the objective and the distance from F(0), or by itself.
 
         A bound that is clearly above the objective proves only that rounding is larger than the gap.
         """
@@ -356,7 +355,7 @@ def _check_finite(line: Step) -> None:
 
 
 def fingerprint_task(task: Task) -> dict[str, Any]:
-    """What tells this task from others, by name."""
+    """What distinguishes this task from others, by name."""
     return {
         "samples": task.oracle.n_samples,
         "weights in w": task.oracle.n_params,
@@ -369,7 +368,7 @@ def fingerprint_task(task: Task) -> dict[str, Any]:
 
 
 def fingerprint_penalty(penalty: Penalty, n_params: int) -> str:
-    """What tells this penalty from others: its class, and its value and minimiser at a test point."""
+    """What distinguishes this penalty from others: its class, and its value and minimiser at a test point."""
     probe = np.linspace(0.5, 1.5, n_params)
     if not penalty.is_quadratic:
         penalty = penalty.near(np.zeros(n_params), 1.0)

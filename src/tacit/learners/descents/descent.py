@@ -24,11 +24,11 @@ from tacit.runtime.archive import record
 from tacit.solvers import Bundle, Solution, Solver, WarmStart, minimise
 
 FIRST_GAP, NEXT_GAP, FINER_GAP = 0.3, 0.5, 0.1
-"""To which gap convex tasks are solved: the first to a share of C, later ones to a share of the last decrease of the
-objective, and to a share of the last gap where the objective did not decrease."""
+"""The gap to which convex tasks are solved: for the first a share of C, for later ones a share of the last decrease of
+the objective, or of the last gap if the objective did not decrease."""
 
 MAX_ESCAPES = 30
-"""After this many iterations a run that is at w = 0 ends there; before, it gets other hidden values."""
+"""After this many iterations a run that is at w = 0 ends there; before that, it gets other hidden values."""
 
 _PURPOSES = ("start", "solve", "draw")
 
@@ -39,7 +39,7 @@ class Iteration(NamedTuple):
 
     ``objective`` is the true one, of all samples, with hidden values maximised over; ``gap`` is that of the convex
     solve. ``changed`` counts the samples whose hidden value is new. ``samples_in`` counts the samples in the convex
-    task, and the mask ``is_in`` tells which they are. ``hidden`` has the hidden value of every sample.
+    task, and the mask ``is_in`` has them. ``hidden`` has the hidden value of every sample.
     """
 
     iteration: int
@@ -71,7 +71,7 @@ class Iteration(NamedTuple):
 
 @dataclass(frozen=True)
 class LatentState(DescentState):
-    """Where a start is: weights, the hidden values imputed with them, the planes so far, and the state of the pace."""
+    """The state of a start: weights, the hidden values imputed with them, the planes so far, and the threshold."""
 
     seed: int = 0  # of the fit
     start: int = 0  # its number in the fit: all random numbers depend on both
@@ -81,12 +81,10 @@ class LatentState(DescentState):
     is_in: Mask = field(default_factory=lambda: np.empty(0, bool))
     gap: float = np.inf
     changed: int = 0
-    ease: float = np.inf  # 1/K of the pace: a sample is in while its share of the risk is at most this
+    threshold: float = np.inf  # 1/K of the pace: a sample is in while its share of the risk is at most this
     precision: float = np.inf  # the gap that the next convex task is solved to
     n_warm: int = 0  # iterations away from w = 0
-    bound_slope: OptionalWeights = field(
-        default_factory=lambda: np.empty(0)
-    )  # of its lower bound, where the penalty is a norm
+    bound_slope: OptionalWeights = field(default_factory=lambda: np.empty(0))  # of its bound, if the penalty is a norm
 
     def as_result(self: P) -> P:
         """The same without its planes, which only the next step needs."""
@@ -109,7 +107,7 @@ class Solved(NamedTuple):
     gap: float
     is_solved: bool
     is_in: Array
-    ease: float
+    threshold: float
     slope: Array = np.empty(0)
 
 
@@ -121,8 +119,8 @@ class Descent(Method[Any]):
     ----------
     oracle, weights, penalty, rescaling : as in `Task`
     solver : the solver of a convex task
-    tol : a decrease of the objective below ``tol · Σ c_i`` does not count. Early convex tasks, whose targets are about
-        to change, are solved only to a share of the last decrease; a run ends only after one solved to ``tol · Σ c_i``
+    tol : a decrease of the objective below ``tol · Σ c_i`` does not count. Early convex tasks, whose targets will
+        change, are solved only to a share of the last decrease; a run ends only after one solved to ``tol · Σ c_i``
     max_inner : steps per convex solve
     pace : None for all samples at once
     escape : if a solve ends at w = 0, impute from the minimiser of the cutting-plane model instead
@@ -155,8 +153,8 @@ class Descent(Method[Any]):
             precision=self._at_least(FIRST_GAP * float(self.weights.sum())),
         )
 
-    def turned_into(self, kind: type[D], **more: Any) -> D:
-        """Another kind of descent for the same task, but for what is given."""
+    def convert(self, kind: type[D], **more: Any) -> D:
+        """Another kind of descent for the same task, with ``more`` settings."""
         return kind(**{**{field.name: getattr(self, field.name) for field in fields(Descent)}, **more})
 
     def better(self, best: Any, now: Any) -> Any:
@@ -175,11 +173,9 @@ class Descent(Method[Any]):
             everyone = now.is_in if now.is_in.all() else np.ones_like(now.is_in)  # one mask for many lines of history
             task = self._task(now.target, self.weights)
             solution = minimise(task, self.solver(task), start=now.w, planes=now.planes, **self._effort(now))
-            is_solved = solution.status is Status.CONVERGED
-            ends = solution.w, solution.planes, solution.gap, is_solved, everyone, now.ease, _slope(solution)
-            solved = Solved(*ends)
-        if not solved.is_in.any():  # nothing was easy enough: the hidden values stay, more samples are let in
-            return replace(now, ease=solved.ease, iteration=now.iteration + 1, is_in=solved.is_in, changed=0)
+            solved = _as_solved(solution, everyone, now.threshold)
+        if not solved.is_in.any():  # nothing was easy enough: the hidden values stay, the threshold rises
+            return replace(now, threshold=solved.threshold, iteration=now.iteration + 1, is_in=solved.is_in, changed=0)
         is_stuck = self.escape and not is_pacing and not solved.w.any() and now.iteration < MAX_ESCAPES
         hint = self._model_minimiser(now.target, solved.planes) if is_stuck else solved.w
         after = self._impute(now, solved, hint)
@@ -209,37 +205,36 @@ class Descent(Method[Any]):
         """Whether the pace still leaves samples out: after its warm-up, until all were in once."""
         if self.pace is None or now.n_warm < self.pace.warmup:
             return False
-        return not (now.is_in.all() and np.isfinite(now.ease))
+        return not (now.is_in.all() and np.isfinite(now.threshold))
 
     def _solve_easy(self, now: LatentState) -> Solved:
         """Alternate between the samples that are easy for w and the w that is best for them."""
         assert self.pace is not None
         slack, share, unit = self.slack(now.w, now.target), *self._shares()
-        paced = self._paced()
+        paced = self._can_leave_out()
         is_in = None if now.changed else now.is_in[paced]
-        ease = self.pace.next_ease((unit * slack)[paced], now.ease, is_in, share[paced])
-        found = Solved(now.w, now.planes, now.gap, now.is_solved, np.zeros_like(now.is_in), ease)
+        threshold = self.pace.next_threshold((unit * slack)[paced], now.threshold, is_in, share[paced])
+        found = Solved(now.w, now.planes, now.gap, now.is_solved, np.zeros_like(now.is_in), threshold)
         best = np.inf
         for _ in range(self.pace.max_rounds):
-            chosen = self.pace.choose(unit * slack, ease) | (share == 0) | ~paced
+            chosen = self.pace.choose(unit * slack, threshold) | (share == 0) | ~paced
             if np.array_equal(chosen, found.is_in):
                 break
             task = self._task(now.target, self.weights * chosen)
             solution = minimise(task, self.solver(task), start=found.w, planes=found.planes, **self._effort(now))
             slack = self.slack(solution.w, now.target)
-            value = self.penalty.value(solution.w) + float((share * (unit * slack - ease))[chosen].sum())
+            value = self.penalty.value(solution.w) + float((share * (unit * slack - threshold))[chosen].sum())
             if value < best:
-                is_solved = solution.status is Status.CONVERGED
-                found = Solved(solution.w, solution.planes, solution.gap, is_solved, chosen, ease, _slope(solution))
+                found = _as_solved(solution, chosen, threshold)
             if not best - value > self.significant:
                 break
             best = value
         return found
 
-    def _paced(self) -> Array:
-        """Which samples the pace may leave out: those with something to impute, where others are completely labelled.
+    def _can_leave_out(self) -> Array:
+        """Which samples the pace may leave out: those with unknown hidden values, or all if there are none of these.
 
-        Slacks of samples that are labelled in different ways do not compare, and what is known is never too hard."""
+        Slacks of completely and partly labelled samples cannot be compared."""
         paced = np.zeros(self.weights.size, dtype=bool)
         paced[self.oracle.hidden_unknown()] = True
         return paced if paced.any() else ~paced
@@ -269,10 +264,10 @@ class Descent(Method[Any]):
             gap=solved.gap,
             is_solved=solved.is_solved,
             is_in=solved.is_in,
-            ease=solved.ease,
+            threshold=solved.threshold,
             bound_slope=solved.slope,
             objective=objective,
-            changed=self._changed(target, now.target),
+            changed=self._count_changed(target, now.target),
             iteration=now.iteration + 1,
             n_warm=now.n_warm + bool(w.any()),
         )
@@ -280,13 +275,13 @@ class Descent(Method[Any]):
     # stop
 
     def _is_still(self, before: LatentState, after: LatentState) -> bool:
-        """Whether an iteration brought nothing: no new hidden value, or no decrease that counts."""
+        """Whether an iteration changed nothing: no new hidden value, or no decrease that counts."""
         return after.changed == 0 or (_decrease(before, after) < self.significant and bool(after.w.any()))
 
     def _is_end(self, before: LatentState, after: LatentState) -> bool:
         """Whether the run ends: nothing changed, all samples were in, the task was solved to the final precision."""
         is_precise = before.precision <= self.significant
-        has_paced = self.pace is None or bool(np.isfinite(after.ease)) or not after.w.any()
+        has_paced = self.pace is None or bool(np.isfinite(after.threshold)) or not after.w.any()
         return self._is_still(before, after) and is_precise and bool(after.is_in.all()) and has_paced
 
     def _next_precision(self, before: LatentState, after: LatentState) -> float:
@@ -298,21 +293,21 @@ class Descent(Method[Any]):
         decrease = _decrease(before, after)
         return self._at_least(NEXT_GAP * decrease if 0 < decrease < np.inf else before.precision)
 
-    # leave a poor end
+    # escape from poor optima
 
     def _model_minimiser(self, target: Array, planes: Array) -> Array:
-        """The minimiser of the cutting-plane model: where a solve that ended at w = 0 would have gone next."""
+        """The minimiser of the cutting-plane model: the next point of a solve that ended at w = 0."""
         task = self._task(target, self.weights)
         model = Bundle().init(task, WarmStart(planes=planes), np.random.default_rng(0))
         return model.minimiser(task.penalty)
 
     def _draw_hidden(self, now: P) -> P:
-        """The same w = 0 with hidden values drawn anew, since those imputed from the model led back to w = 0."""
+        """The same w = 0 with new random hidden values, because those imputed from the model led back to w = 0."""
         drawer = capability(self.oracle, DrawsHidden)
         if drawer is None:
             return now
         target = drawer.draw(now.rng("draw"))
-        changed = self._changed(target, now.target)
+        changed = self._count_changed(target, now.target)
         precision = self._at_least(FIRST_GAP * float(self.weights.sum()))
         return replace(now, target=target, changed=changed, precision=precision, is_done=changed == 0)
 
@@ -324,7 +319,7 @@ class Descent(Method[Any]):
         mover = capability(self.oracle, MovesJointly)
         limit = end.objective - self.significant
         for target in () if mover is None else mover.joint_moves(end.target):
-            if not self._changed(target, end.target):
+            if not self._count_changed(target, end.target):
                 continue
             task = self._task(target, self.weights)
             solution = minimise(task, self.solver(task), start=end.w, planes=end.planes, **self._effort(end, limit))
@@ -337,7 +332,7 @@ class Descent(Method[Any]):
                     target=found,
                     planes=solution.planes,
                     objective=objective,
-                    changed=self._changed(found, end.target),
+                    changed=self._count_changed(found, end.target),
                     gap=solution.gap,
                     is_done=False,
                 )
@@ -346,7 +341,7 @@ class Descent(Method[Any]):
     # begin from what is known
 
     def solve_known(self, part: KnownPart, seed: int = 0, start: int = 0) -> Array:
-        """The weights of a structured SVM on the known part, with as much weight in all as all samples have."""
+        """The weights of a structured SVM on the known part, whose c_i have the sum of all samples'."""
         oracle = part.oracle.exact()
         weights = np.where(part.owner >= 0, self.weights[part.owner], 0.0)
         if not weights.any():
@@ -375,7 +370,7 @@ class Descent(Method[Any]):
         return task.slack(w)[0]
 
     def line(self, now: LatentState, seconds: float) -> Iteration:
-        """What the history says of a state."""
+        """The line of the history for a state."""
         hidden = narrow(hidden_values(self.oracle, now.target))
         samples_in = int(np.count_nonzero(now.is_in))
         return Iteration(now.iteration, seconds, now.objective, now.gap, now.changed, samples_in, now.is_in, hidden)
@@ -386,7 +381,7 @@ class Descent(Method[Any]):
     def restore_line(self, numbers: Mapping[str, Any], arrays: Mapping[str, Array], now: LatentState) -> Iteration:
         target = arrays["target"].astype(now.target.dtype)
         if not self.oracle.accepts(target):
-            raise ValueError("the history holds outputs that these samples do not have")
+            raise ValueError("the history must hold outputs of these samples")
         is_in = np.unpackbits(arrays["is_in"], count=now.is_in.size).astype(bool)
         return Iteration(**numbers, is_in=is_in, hidden=narrow(hidden_values(self.oracle, target)))
 
@@ -396,16 +391,18 @@ class Descent(Method[Any]):
     def _at_least(self, gap: float) -> float:
         return max(gap, self.significant)
 
-    def _changed(self, target: Array, before: Array) -> int:
+    def _count_changed(self, target: Array, before: Array) -> int:
+        """The number of samples whose output differs."""
         differs = target != before
         offsets: Any = getattr(self.oracle, "code_offsets", None)
         return int(np.count_nonzero(differs if offsets is None else np.logical_or.reduceat(differs, offsets[:-1])))
 
 
-def _slope(solution: Solution) -> Array:
-    """The slope of the best lower bound; empty where the solver keeps none."""
-    variables = solution.variables or {}
-    return variables.get("slope", np.empty(0))
+def _as_solved(solution: Solution, is_in: Array, threshold: float) -> Solved:
+    """A solution with the samples in its task; the slope of the best lower bound is empty if the solver keeps none."""
+    slope = (solution.variables or {}).get("slope", np.empty(0))
+    is_solved = solution.status is Status.CONVERGED
+    return Solved(solution.w, solution.planes, solution.gap, is_solved, is_in, threshold, slope)
 
 
 def _held_all(now: LatentState) -> bool:

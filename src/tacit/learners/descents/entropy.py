@@ -209,7 +209,7 @@ class ConvexConcave(EntropyMethod):
 class PacedState(SmoothState):
     """The state of self-paced learning: its threshold 1/K, and the samples that are in."""
 
-    ease: float = np.inf
+    threshold: float = np.inf
     is_in: Mask = field(default_factory=lambda: np.empty(0, bool))
 
 
@@ -237,22 +237,22 @@ class Paced(EntropyMethod):
             return self._finish(now)
         unit = float(weights.sum()) / max(1, int(np.count_nonzero(weights)))
         w, evaluations = now.w, now.evaluations
-        ease = self.pace.next_ease(unit * self.margins.slack(w), now.ease, None, weights / unit)
+        threshold = self.pace.next_threshold(unit * self.margins.slack(w), now.threshold, None, weights / unit)
         for _ in range(int(self.pace.max_rounds)):
-            chosen = self.pace.choose(unit * self.margins.slack(w), ease) | (weights == 0)
+            chosen = self.pace.choose(unit * self.margins.slack(w), threshold) | (weights == 0)
             if np.array_equal(chosen, is_in) or not chosen.any():
                 break
             is_in = chosen
             part = self.margins.of(self.oracle, weights * chosen)
             point = self._descend(part, int(chosen.sum()), w, self.max_inner)
             w, evaluations = point.w, evaluations + point.evaluations + 1
-        return self._at(w, now.iteration + 1, evaluations, ease, is_in)
+        return self._at(w, now.iteration + 1, evaluations, threshold, is_in)
 
     def _finish(self, now: PacedState) -> PacedState:
         """The final descent, on all samples."""
         n = self.margins.weights.size
         point = self._descend(self.margins, n, now.w, 10 * self.max_inner)
-        numbers = point.w, point.slope, now.evaluations + point.evaluations, n, now.ease, now.is_in
+        numbers = point.w, point.slope, now.evaluations + point.evaluations, n, now.threshold, now.is_in
         return PacedState(point.objective, now.iteration + 1, True, point.is_done, *numbers)
 
     def _descend(self, margins: EntropyMargins, n_samples: int, w: Array, max_iter: int) -> QuasiNewtonState:
@@ -262,9 +262,9 @@ class Paced(EntropyMethod):
             point = method.step(point)
         return point
 
-    def _at(self, w: Array, iteration: int, evaluations: int, ease: float, is_in: Array) -> PacedState:
+    def _at(self, w: Array, iteration: int, evaluations: int, threshold: float, is_in: Array) -> PacedState:
         objective, gradient = self.margins(w)
-        numbers = w, float(np.sqrt(gradient @ gradient)), evaluations + 1, int(is_in.sum()), ease, is_in
+        numbers = w, float(np.sqrt(gradient @ gradient)), evaluations + 1, int(is_in.sum()), threshold, is_in
         return PacedState(objective, iteration, False, True, *numbers)
 
 

@@ -1,7 +1,7 @@
 """A fit of several starts, one after the other: the best is kept, and a checkpoint holds all of it.
 
-A `Method` says how a start proceeds, a `DescentState` where it is. The types of a state's fields say how a checkpoint
-keeps them, and what is refused when one is read: there is nothing else to write for that.
+A `Method` says how a start proceeds, a `DescentState` is its state. The types of a state's fields say how a checkpoint
+keeps and checks them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tacit.runtime.archive import record
 from tacit.runtime.checkpoint import Checkpoint, stored, stored_number
 
 MAX_STARTS = 100_000
-"""The largest n_init: each start keeps its record."""
+"""The largest n_init: a fit keeps a record of each start."""
 
 
 @record
@@ -93,7 +93,7 @@ def _seconds(history: Sequence[Any]) -> float:
 
 
 def _table(names: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
-    """Lines under their names, numbers to the right and words to the left; nothing where there are no lines."""
+    """Lines under their names, numbers aligned to the right and words to the left; empty without lines."""
     if not lines:
         return ""
     widths = [max(len(line[i]) for line in (names, *lines)) for i in range(len(names))]
@@ -123,32 +123,32 @@ class Sizes(Protocol):
 
 def _check_weights(name: str, values: Array, sizes: Sizes) -> None:
     if not is_table(values, 1, "f") or values.dtype != np.float64 or values.size != sizes.n_params:
-        raise ValueError(f"{name} is not {sizes.n_params} finite numbers in double precision")
+        raise ValueError(f"{name} must be {sizes.n_params} finite numbers in double precision")
 
 
 def _check_codes(name: str, values: Array, sizes: Sizes) -> None:
     if not sizes.accepts(values) or values.min() < 0:
-        raise ValueError(f"{name} holds outputs that these samples do not have")
+        raise ValueError(f"{name} must hold outputs of these samples")
 
 
 def _check_planes(name: str, values: Array, sizes: Sizes) -> None:
     if values.ndim != 2 or not all(sizes.accepts(code) for code in values):
-        raise ValueError(f"{name} hold outputs that these samples do not have")
+        raise ValueError(f"{name} must hold outputs of these samples")
 
 
 def _check_mask(name: str, values: Array, sizes: Sizes) -> None:
     if not is_table(values, 1, "b") or values.size != sizes.n_samples:
-        raise ValueError(f"{name} does not say of {sizes.n_samples} samples whether they are in")
+        raise ValueError(f"{name} must be a mask of {sizes.n_samples} samples")
 
 
 def _check_numbers(name: str, values: Array, sizes: Sizes) -> None:
     if values.dtype != np.float64 or not np.isfinite(values).all():
-        raise ValueError(f"{name} is {shorten(values)}, not finite numbers")
+        raise ValueError(f"{name} must be finite numbers, got {shorten(values)}")
 
 
 def _check_words(name: str, values: Array, sizes: Sizes) -> None:
     if values.dtype.kind != "U" or values.ndim != 1:
-        raise ValueError(f"{name} is {shorten(values)}, not words")
+        raise ValueError(f"{name} must be a list of text, got {shorten(values)}")
 
 
 def _unless_empty(check: Callable[[str, Array, Sizes], None]) -> Callable[[str, Array, Sizes], None]:
@@ -159,7 +159,7 @@ Weights = Annotated[Array, _check_weights]
 """One number per weight of the model."""
 
 Codes = Annotated[Array, _check_codes]
-"""The code of an output for all samples. Kernels index by it, so another would read outside of the data."""
+"""The code of an output for all samples. Kernels index by it: an invalid one would read outside of the data."""
 
 OptionalWeights = Annotated[Array, _unless_empty(_check_weights)]
 OptionalCodes = Annotated[Array, _unless_empty(_check_codes)]
@@ -180,7 +180,7 @@ Words = Annotated[Array, _check_words]
 
 @dataclass(frozen=True)
 class DescentState:
-    """Where a start is: all that the rest of it depends on, so that a resumed one ends with the same bits.
+    """The state of a start: all that the rest of it depends on, so that a resumed one ends with the same bits.
 
     A subclass adds fields. Their types are ``int`` (from 0), ``float`` (not NaN), ``bool``, or one of the array types
     above.
@@ -216,11 +216,11 @@ def restore_state(kind: Any, parts: Mapping[str, Any], sizes: Sizes) -> Any:
         if check in (int, float, bool):
             least = 0 if check is int else -np.inf
             if value.dtype.kind not in {int: "iu", float: "f", bool: "b"}[check]:
-                raise ValueError(f"{name} is {shorten(value)}")
+                raise ValueError(f"{name} must be of type {check.__name__}, got {shorten(value)}")
             values[name] = check(stored_number(parts, name, least))
             continue
         if not value.ndim:
-            raise ValueError(f"{name} is {shorten(value)}")
+            raise ValueError(f"{name} must be an array, got {shorten(value)}")
         check(name, value, sizes)
         values[name] = value
     return kind(**values)
@@ -242,7 +242,7 @@ class Method(Generic[S]):
         return self.oracle  # type: ignore[attr-defined,no-any-return]
 
     def step(self, now: S) -> S:
-        """The next state. Where its ``iteration`` is the old one, nothing was learned, and the history has no line."""
+        """The next state. If its ``iteration`` is the old one, nothing was learned, and the history gets no line."""
         raise NotImplementedError
 
     def better(self, best: S | None, now: S) -> S:
@@ -250,7 +250,7 @@ class Method(Generic[S]):
         return now
 
     def check(self, state: S) -> None:
-        """Refuse a stored state whose fields, each right by its type, do not fit each other."""
+        """Refuse a stored state whose fields have the right types but do not fit each other."""
 
     def line(self, now: S, seconds: float) -> Any:
         """The line of the history for a state."""
@@ -283,8 +283,8 @@ class Record(Generic[S]):
         """Of all starts."""
         return sum(len(run.history) for run in self.runs) + len(self.history)
 
-    def ended(self, status: Status, following: S | None = None) -> Record[S]:
-        """The present start has ended; another one begins at ``following``, or none."""
+    def end_start(self, status: Status, following: S | None = None) -> Record[S]:
+        """The record after the end of the present start; another one begins at ``following``, or none."""
         is_cut = status in (Status.MAX_ITER, Status.STOPPED, Status.INTERRUPTED)
         end = self.result if is_cut and self.result is not None else self.state
         return Record(
@@ -313,7 +313,7 @@ class MultiStart(Generic[S]):
     ----------
     method : how a start proceeds
     first : the first state of a start, given the seed of the fit and its number
-    n_starts, max_iter : the number of starts, and of steps per start at the most
+    n_starts, max_iter : the number of starts, and the maximum number of steps per start
     checkpoint : where a record is kept, and read from if it is to be resumed
     """
 
@@ -343,7 +343,7 @@ class MultiStart(Generic[S]):
             start = len(then.runs) + 1
             following = self.first(then.seed, start) if start < self.n_starts else None
             self._clock = time.perf_counter()
-            return then.ended(status, following)
+            return then.end_start(status, following)
         now = self.method.step(then.state)
         if now.iteration == then.state.iteration:
             return replace(then, state=now)
@@ -368,7 +368,7 @@ class MultiStart(Generic[S]):
         return Status.CONVERGED if len(record.runs) == self.n_starts else None
 
     def status(self, record: Record[S]) -> Status | None:
-        """Why the present start ends; None while it goes on. It has one line of history at the least."""
+        """Why the present start ends; None while it goes on. It has at least one line of history."""
         if record.state.is_done and record.history:
             return Status.CONVERGED if record.state.is_solved else Status.STALLED
         return Status.MAX_ITER if len(record.history) >= self.max_iter else None
@@ -381,7 +381,7 @@ class MultiStart(Generic[S]):
         is_cut = status in (Status.STOPPED, Status.INTERRUPTED)
         n_iterations = record.n_iterations
         if is_cut and record.history:
-            record = record.ended((self.status(record) if status is Status.INTERRUPTED else None) or status)
+            record = record.end_start((self.status(record) if status is Status.INTERRUPTED else None) or status)
         if not record.runs:
             raise KeyboardInterrupt  # nothing was learned yet
         runs = RunTable(record.runs)
@@ -408,12 +408,12 @@ class MultiStart(Generic[S]):
         """The record that a snapshot was taken of; refused unless it fits these samples."""
         state, statuses = self._state(saved, "now."), saved["statuses"]
         if len(statuses) > self.n_starts or (len(statuses) and "best.objective" not in saved):
-            raise ValueError(f"{len(statuses)} of {self.n_starts} starts have ended, or the best of them is missing")
+            raise ValueError(f"best is missing, or more than {self.n_starts} starts have ended: {len(statuses)}")
         kinds = _number_fields(self.method.line_type)
         names = [name.removeprefix("line.") for name in saved if name.startswith("line.")]
         kept = [{name: saved[f"line.{name}"][i] for name in names} for i in range(len(saved["owners"]))]
         if names and any(len(saved[f"line.{name}"]) != len(kept) for name in names):
-            raise ValueError("there are more or fewer arrays than lines")
+            raise ValueError("each line of the history must have its arrays")
         histories: list[list[Any]] = [[] for _ in range(len(statuses) + 1)]
         for owner, numbers, arrays in zip(saved["owners"].tolist(), saved["lines"].tolist(), kept, strict=True):
             pairs = zip(kinds.items(), numbers, strict=True)
@@ -446,7 +446,7 @@ def _number_fields(line_type: Any) -> dict[str, Any]:
 
 
 def warn_unless_converged(learner: Any, ended: Ended, stalled: str = "", steps: str = "iterations") -> None:
-    """Say how a fit ended that did not converge, and what to do; ``stalled`` is for those that can stall."""
+    """Warn of a fit that did not converge, and say what to do; ``stalled`` is for those that can stall."""
     in_starts = f" in {len(ended.runs)} of {ended.n_starts} starts" if ended.n_starts > 1 else ""
     last = f"objective {ended.runs.best.objective:.6g} after {ended.n_iterations} {steps}{in_starts}"
     cause, _, remedy = stalled.partition("; ")

@@ -22,9 +22,8 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
     """Self-paced learning: learn from easy samples first.
 
     A sample is in while its share of the risk, ``(C/n) ξ_i``, is at most 1/K. K falls by the factor ``mu`` from one
-    imputation to the next, until all samples are in; from there on it is plain CCCP. There is no better guarantee than
-    that of CCCP, but often a better optimum: the hidden values of hard samples are imputed late, by a model that has
-    learned something.
+    imputation to the next, until all samples are in; from there on it is plain CCCP. The guarantee is that of CCCP, but
+    the optimum is often better: the hidden values of hard samples are imputed late, by a better model.
 
     Source: Kumar, Packer & Koller (2010); Kumar (2013), "Weakly Supervised Learning for Structured Output Prediction",
     algorithm 4.
@@ -32,56 +31,56 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     mu : factor by which 1/K grows per imputation
-    start : share of the samples that the first selection lets in
+    start : share of the samples in the first selection
     warmup : CCCP iterations with all samples before the first selection
-    max_rounds : alternations between choosing samples and fitting weights per K, at the most
-    K : the first K, instead of the one that ``start`` leads to; a tiny one lets all samples in
+    max_rounds : maximum number of alternations between choosing samples and fitting weights, per K
+    K : the first K, instead of the one that ``start`` leads to; with a tiny K all samples are in
 
     >>> import numpy as np
     >>> pace = SelfPaced(start=0.5)
     >>> risk = np.array([0.1, 0.4, 0.2, 0.9])
-    >>> pace.choose(risk, pace.first_ease(risk))
+    >>> pace.choose(risk, pace.first_threshold(risk))
     array([ True, False,  True, False])
     """
 
-    mu: float = parameter(above("a number above 1 (1.3 lets samples in slowly, 2 fast)", 1), default=1.3)
+    mu: float = parameter(above("a number above 1 (1.3 adds samples slowly, 2 fast)", 1), default=1.3)
     start: float = parameter(some_share, default=0.55)
     warmup: int = parameter(whole(), default=2)
     max_rounds: int = parameter(whole(), default=10)
     K: float | None = parameter(optional(between("a number from 1e-100 to 1e100", 1e-100, 1e100)), default=None)
 
     def check(self) -> None:
-        """Refuse parameters that would never end, or never begin."""
+        """Refuse invalid parameters."""
         check_parameters(self)
 
-    def first_ease(self, risk: Array, share: Array | None = None) -> float:
-        """The first 1/K: the risk that a share ``start`` of the samples, weighted by ``share``, does not exceed."""
+    def first_threshold(self, risk: Array, share: Array | None = None) -> float:
+        """The first threshold 1/K: a share ``start`` of the samples, weighted by ``share``, has at most this risk."""
         if self.K is not None:
             return 1 / float(self.K)
         order = np.argsort(risk, kind="stable")
         counts = np.arange(1.0, risk.size + 1) if share is None else np.cumsum(share[order])
-        place = int(np.searchsorted(counts, float(self.start) * counts[-1] * (1 - 1e-12)))
-        ease = float(risk[order[min(place, risk.size - 1)]])
+        index = int(np.searchsorted(counts, float(self.start) * counts[-1] * (1 - 1e-12)))
+        threshold = float(risk[order[min(index, risk.size - 1)]])
         positive = risk[risk > 0]
-        return ease if ease > 0 else float(positive.min(initial=max(1.0, float(risk.max()))))
+        return threshold if threshold > 0 else float(positive.min(initial=max(1.0, float(risk.max()))))
 
-    def next_ease(self, risk: Array, ease: float, is_in: Array | None = None, share: Array | None = None) -> float:
-        """The 1/K that follows ``ease``; an infinite ``ease`` means that there was none yet.
+    def next_threshold(self, risk: Array, last: float, is_in: Array | None = None, share: Array | None = None) -> float:
+        """The threshold after the last one, which is infinite if there was none yet.
 
-        ``is_in`` is a selection from which nothing more can be learned: K then falls until the selection is another.
+        ``is_in`` is a selection that is exhausted: the threshold then rises until the selection changes.
         """
-        if not np.isfinite(ease):
-            return self.first_ease(risk, share)
+        if not np.isfinite(last):
+            return self.first_threshold(risk, share)
         mu = float(self.mu)
-        ease *= mu
-        if is_in is None or is_in.all() or not np.array_equal(self.choose(risk, ease), is_in):
-            return ease
-        powers = math.ceil(math.log(float(risk[~is_in].min()) / ease) / math.log(mu))
-        return ease * mu**powers
+        threshold = last * mu
+        if is_in is None or is_in.all() or not np.array_equal(self.choose(risk, threshold), is_in):
+            return threshold
+        powers = math.ceil(math.log(float(risk[~is_in].min()) / threshold) / math.log(mu))
+        return threshold * mu**powers
 
-    def choose(self, risk: Array, ease: float) -> Array:
+    def choose(self, risk: Array, threshold: float) -> Array:
         """v_i = 1 ⇔ (C/n) ξ_i ≤ 1/K."""
-        return np.asarray(risk <= ease)
+        return np.asarray(risk <= threshold)
 
 
 def optional_pace(name: str, value: Any) -> SelfPaced | None:

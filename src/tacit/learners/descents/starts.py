@@ -166,7 +166,7 @@ class OnlineDescent(Descent):
             last=found.w,
             target=target,
             objective=objective,
-            changed=self._changed(target, now.target),
+            changed=self._count_changed(target, now.target),
             iteration=now.iteration + 1,
             n_warm=now.n_warm + 1,
             is_done=now.objective - objective < self.significant,

@@ -105,7 +105,7 @@ class ChainDual(Dual):
                 self.offset += float(coef @ self.oracle.loss(self.vertices[:, m]))
         self.w = -slope
 
-    def settled(self, code: Array) -> Array:
+    def cannot_gain(self, code: Array) -> Array:
         same = np.logical_and.reduceat(self.vertices == code[:, None], self.offsets[:-1], axis=0)
         return np.asarray((same & (self.shares >= 1 - 1e-12)).any(axis=1) | (self.weights == 0))
 

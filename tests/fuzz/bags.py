@@ -49,7 +49,7 @@ def ragged_makers(draw: Draw):
     return len(draw.pick(calls)())
 
 
-def boxed(draw: Draw):
+def bags_with_boxes(draw: Draw):
     n = draw.between(2, 4)
     corners = draw.rng.random((2 * n, 2)) * 5
     return Ragged(draw.rng.random((2 * n, 3)), np.arange(n + 1) * 2).with_boxes(np.hstack([corners, corners + 2]))
@@ -57,7 +57,7 @@ def boxed(draw: Draw):
 
 @target("overlap", "nearest", "Nearest", "pick_boxes", "average_precision")
 def box_arithmetic(draw: Draw):
-    bags = boxed(draw)
+    bags = bags_with_boxes(draw)
     n = len(bags)
     drawn = bags.boxes[::2].copy()
     ranks = {"scores": np.arange(n) / n, "is_right": np.arange(n) % 2 == 0, "n_objects": n}
@@ -72,7 +72,7 @@ def box_arithmetic(draw: Draw):
 
 @target("predict_boxes", "report_boxes", "BoxReport", "FoundBoxes")
 def box_reports(draw: Draw):
-    bags = boxed(draw)
+    bags = bags_with_boxes(draw)
     y = np.arange(len(bags)) % 2
     model = StructuredSVM(Candidates(), C=1, verbose=0).fit(bags, y, hidden=np.zeros(len(bags), int))
     given = {"model": model, "bags": bags, "y": y, "boxes": bags.boxes[::2].copy(), "threshold": 0.5}

@@ -54,7 +54,7 @@ class Draw:
         return self.pick(FLOATS)(self.rng.uniform(low, high))
 
     def odd(self, depth: int = 0):
-        """Something that nobody asked for."""
+        """An unexpected value."""
         makers = [
             lambda: self.pick([None, True, False, np.True_, Ellipsis, NotImplemented, pd.NA, pd.NaT]),
             lambda: self.pick([0, -1, 1, 2, -(2**63), 2**63, 2**64, 10**30, 10**400, 127, 128, 255, 256]),

@@ -1,4 +1,4 @@
-"""Model files and checkpoints: damaged bytes, and headers and arrays that were changed and sealed anew."""
+"""Model files and checkpoints: damaged bytes, and headers and arrays that were changed and sealed again."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ MODELS = {
 
 
 @functools.cache
-def saved(name: str) -> tuple[bytes, dict, dict]:
+def saved_model(name: str) -> tuple[bytes, dict, dict]:
     """Bytes, header and arrays of a model file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
@@ -73,7 +73,7 @@ def saved(name: str) -> tuple[bytes, dict, dict]:
         return path.read_bytes(), *read_archive(path, "model")
 
 
-def sealed(path: Path, kind: str, header: dict, arrays: dict) -> None:
+def write_sealed(path: Path, kind: str, header: dict, arrays: dict) -> None:
     """A file with a right checksum, whatever is in it."""
     write_archive(path, kind, {k: v for k, v in header.items() if k not in ("format", "kind", "tacit")}, arrays)
 
@@ -114,20 +114,20 @@ def ask(model, data):
 @target("load")
 def load(draw: Draw):
     name = draw.pick(MODELS)
-    content, header, arrays = saved(name)
+    content, header, arrays = saved_model(name)
     path = draw.folder / "model"
     way = draw.between(0, 4)
     if way == 0:
         path.write_bytes(draw.corrupt(content))
     elif way == 1:
-        sealed(path, "model", header, spoiled_arrays(draw, arrays))
+        write_sealed(path, "model", header, spoiled_arrays(draw, arrays))
     elif way == 2:
-        sealed(path, "model", {**header, **draw.corrupt_tree({"facts": header["facts"]})}, arrays)
+        write_sealed(path, "model", {**header, **draw.corrupt_tree({"facts": header["facts"]})}, arrays)
     elif way == 3:
-        sealed(path, "model", {**header, **draw.corrupt_tree({"params": header["params"]})}, arrays)
+        write_sealed(path, "model", {**header, **draw.corrupt_tree({"params": header["params"]})}, arrays)
     else:
-        other = saved(draw.pick(MODELS))
-        sealed(
+        other = saved_model(draw.pick(MODELS))
+        write_sealed(
             path, "model", {**header, draw.pick(["facts", "params", "learner"]): other[1]["facts"]}, arrays | other[2]
         )
     if draw.chance(0.05):
@@ -140,7 +140,7 @@ def load(draw: Draw):
 def save(draw: Draw):
     """A fitted model whose attributes were tampered with, and paths that are none."""
     name = draw.pick(MODELS)
-    model = MODELS[name][0]() if draw.chance(0.05) else _fitted(name)
+    model = MODELS[name][0]() if draw.chance(0.05) else fit_model(name)
     path = draw.folder / "model"
     if draw.chance(0.3):
         path = draw.pick([draw.odd(), str(path) + "\0", draw.folder / "no" / "model", draw.folder])
@@ -149,7 +149,7 @@ def save(draw: Draw):
 
 
 @functools.cache
-def _fitted(name: str):
+def fit_model(name: str):
     return MODELS[name][0]()
 
 
@@ -173,7 +173,7 @@ FITS = {
 
 
 @functools.cache
-def stopped(name: str) -> tuple[bytes, dict, dict]:
+def stopped_checkpoint(name: str) -> tuple[bytes, dict, dict]:
     """Bytes, header and arrays of the checkpoint of a fit that was stopped early."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state"
@@ -185,15 +185,15 @@ def stopped(name: str) -> tuple[bytes, dict, dict]:
 @target()
 def checkpoints(draw: Draw):
     name = draw.pick(FITS)
-    content, header, arrays = stopped(name)
+    content, header, arrays = stopped_checkpoint(name)
     path = draw.folder / "state"
     way = draw.between(0, 3)
     if way == 0:
         path.write_bytes(draw.corrupt(content))
     elif way == 1:
-        sealed(path, "checkpoint", draw.corrupt_tree(header), arrays)
+        write_sealed(path, "checkpoint", draw.corrupt_tree(header), arrays)
     else:
-        sealed(path, "checkpoint", header, spoiled_arrays(draw, arrays))
+        write_sealed(path, "checkpoint", header, spoiled_arrays(draw, arrays))
     if draw.chance(0.05):
         path = draw.pick([draw.odd(), str(path) + "\0", draw.folder, draw.folder / "no" / "state"])
     learner, data, labels = FITS[name](checkpoint=path, resume=True, max_iter=20, C=1.0, verbose=0)

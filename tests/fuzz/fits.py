@@ -133,17 +133,17 @@ def motif_sites(draw: Draw):
     return MotifSites, parameters, X, y, hidden if parameters["n_motifs"] == 1 else None
 
 
-def mirrored(X):
+def mirror(X):
     return X[..., ::-1]
 
 
-def unchanged(X):
+def identity(X):
     return X
 
 
 def transforms(draw: Draw):
     n, k = draw.between(3, 8), draw.between(2, 3)
-    turns = draw.pick([rotations(-20, 20, 3), Rotations((0.0, 90.0)), [unchanged, mirrored]])
+    turns = draw.pick([rotations(-20, 20, 3), Rotations((0.0, 90.0)), [identity, mirror]])
     parameters = loss_and_classes(draw, k) | {"transforms": turns, "n_components": draw.pick([None, draw.whole(1, 2)])}
     parameters["blocks"] = draw.pick(["class", "class and state"])
     shape = draw.pick([(3, 3), (3, 3), (4,), (2, 3, 2)])

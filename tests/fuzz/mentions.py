@@ -6,7 +6,7 @@ from tacit import LatentPerceptron, text
 from tacit.problems import Coreference
 from tests.fuzz.draws import Draw
 from tests.fuzz.fits import answers
-from tests.fuzz.readers import written
+from tests.fuzz.readers import write_file
 from tests.fuzz.registry import target
 
 CONLL = b"""#begin document (tale); part 000
@@ -40,7 +40,7 @@ def mention_files(draw: Draw):
     read, write, name, content = draw.pick(
         [(text.read_conll, text.write_conll, "a.conll", CONLL), (text.read_json, text.write_json, "a.json", JSON)]
     )
-    found = read(written(draw, name, content))
+    found = read(write_file(draw, name, content))
     write(draw.folder / "out", draw.spoil(found) if draw.chance(0.3) else found)
     return float(len(found))
 

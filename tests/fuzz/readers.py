@@ -16,7 +16,7 @@ from tests.fuzz.draws import LONG, Draw
 from tests.fuzz.registry import target
 
 
-def written(draw: Draw, name: str, content: bytes, share: float = 0.8):
+def write_file(draw: Draw, name: str, content: bytes, share: float = 0.8):
     """A file with this content, damaged at times, packed if its name says so."""
     content = draw.corrupt(content) if draw.chance(share) else content
     if name.endswith(".gz"):
@@ -65,7 +65,7 @@ def probes(draw: Draw):
         f"{'ACGT' * draw.between(1, 3)}\t{draw.pick(['+1', '-1', '1'])}\t{draw.pick(['1', '25', ''])}" for _ in "abcd"
     ]
     end = draw.pick(["tsv", "tsv.gz"])
-    written(draw, f"052.{end}", "\n".join(lines).encode())
+    write_file(draw, f"052.{end}", "\n".join(lines).encode())
     given = {"folder": draw.folder, "protein": "052", "fold": draw.whole(1, 5)}
     found = datasets.uniprobe(**draw.spoil_some(given, share=0.3))
     return found.y_train.astype(float)
@@ -73,11 +73,11 @@ def probes(draw: Draw):
 
 @target("read_pautomac", "pautomac", "Pautomac", "PautomacStrings")
 def automata_strings(draw: Draw):
-    strings = written(draw, "1.pautomac.train", b"3 2\n2 0 1\n0\n1 1\n")
+    strings = write_file(draw, "1.pautomac.train", b"3 2\n2 0 1\n0\n1 1\n")
     if draw.chance(0.5):
         return len(read(draw, datasets.read_pautomac, strings).strings)
-    written(draw, "1.pautomac.test", b"2 2\n1 0\n0\n", share=0.3)
-    written(draw, "1.pautomac_solution.txt", b"2\n0.25\n0.5\n", share=0.3)
+    write_file(draw, "1.pautomac.test", b"2 2\n1 0\n0\n", share=0.3)
+    write_file(draw, "1.pautomac_solution.txt", b"2\n0.25\n0.5\n", share=0.3)
     return datasets.pautomac(**draw.spoil_some({"number": draw.whole(1, 1), "folder": draw.folder}, share=0.3)).solution
 
 
@@ -88,7 +88,7 @@ def csv_boxes(draw: Draw):
     if draw.chance(0.5):
         row, column = draw.pick(rows), draw.between(0, 7)
         row[column] = draw.pick(["", "x", "nan", "inf", "-5", "9" * 400, "1e30", LONG, '"', "é", "1_0", "\x00"])
-    place = written(draw, "boxes.csv", "\n".join(map(",".join, rows)).encode(), share=0.5)
+    place = write_file(draw, "boxes.csv", "\n".join(map(",".join, rows)).encode(), share=0.5)
     return read(draw, datasets.boxes_csv, place).boxes
 
 
@@ -101,7 +101,7 @@ def voc_boxes(draw: Draw):
     )
     if draw.chance(0.1):
         text = draw.pick([f"<!DOCTYPE a [<!ENTITY b 'c'>]>{text}", "<a>" * 10_000, f"<{LONG}/>"])
-    place = written(draw, "a.xml", text.encode(), share=0.5)
+    place = write_file(draw, "a.xml", text.encode(), share=0.5)
     return datasets.boxes_voc(draw.pick([place, draw.folder])).boxes
 
 
@@ -115,7 +115,7 @@ def coco_boxes(draw: Draw):
     content = draw.corrupt_tree(content) if draw.chance(0.6) else content
     text = json.dumps(content, allow_nan=True)
     text = draw.pick([text, text, text, "[" * 50_000, text.replace("30", "9" * 5000)])
-    return read(draw, datasets.boxes_coco, written(draw, "boxes.json", text.encode(), share=0.4)).boxes
+    return read(draw, datasets.boxes_coco, write_file(draw, "boxes.json", text.encode(), share=0.4)).boxes
 
 
 @target("write_boxes_csv", "write_boxes_voc", "write_boxes_coco")
@@ -137,8 +137,8 @@ def animals(draw: Draw):
         arrays = {k: v for k, v in arrays.items() if isinstance(v, np.ndarray) and v.dtype != object}
     stream = io.BytesIO()
     draw.pick([np.savez, np.savez_compressed])(stream, **arrays)
-    written(draw, "hog.npz", stream.getvalue(), share=0.4)
-    written(draw, "images.csv", b"image,class,columns,rows,test_folds\na,bison,1,2,\nb,deer,1,1,15\n", share=0.4)
+    write_file(draw, "hog.npz", stream.getvalue(), share=0.4)
+    write_file(draw, "images.csv", b"image,class,columns,rows,test_folds\na,bison,1,2,\nb,deer,1,1,15\n", share=0.4)
     found = datasets.mammals(draw.folder)
     return found.is_test.astype(float)
 
@@ -149,7 +149,7 @@ def picture(draw: Draw, name: str):
     kind = draw.pick(["png", "gif", "bmp", "tiff", "webp", "jpeg"])
     image = Image.new(mode if kind in ("png", "tiff") else "RGB", (draw.between(1, 40), draw.between(1, 40)))
     image.save(stream, kind)
-    return written(draw, name, stream.getvalue())
+    return write_file(draw, name, stream.getvalue())
 
 
 @target("read_image", "image_size")

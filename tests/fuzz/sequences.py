@@ -9,7 +9,7 @@ from tacit.spectral import FeatureClusters, HashedSymbols, RareWords, SpectralTa
 from tacit.text import WordFeatures
 from tests.fuzz.draws import Draw
 from tests.fuzz.fits import answers
-from tests.fuzz.readers import read, written
+from tests.fuzz.readers import read, write_file
 from tests.fuzz.registry import target
 
 CONLLU = "# a\n1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\tVBP\t_\t0\troot\t_\t_\n\n"
@@ -80,7 +80,7 @@ def vocabularies(draw: Draw):
 def tagged_files(draw: Draw):
     name, text = draw.pick([("a.conllu", CONLLU), ("a.tsv", "Dogs\tN\nbark\tV\n\nCats\tN\n")])
     reader = draw.pick([read_tagged, read_conllu if name == "a.conllu" else read_two_columns])
-    return float(len(read(draw, reader, written(draw, name, text.encode())).words))
+    return float(len(read(draw, reader, write_file(draw, name, text.encode())).words))
 
 
 @target("write_two_columns")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tacit import Links, text
 from tacit.apps import ReasonFinder, WordAligner
 from tests.fuzz.draws import Draw
-from tests.fuzz.readers import written
+from tests.fuzz.readers import write_file
 from tests.fuzz.registry import target
 
 
@@ -17,8 +17,8 @@ def sentence_pairs(draw: Draw):
 
 @target("read_parallel", "read_links", "write_links", "format_links")
 def link_files(draw: Draw):
-    links = text.read_links(written(draw, "links", b"1-1 2p3 4-4\n\n3-1\n"))
-    pairs = text.read_parallel(written(draw, "text", b"a b ||| c d\nx ||| y\n"))
+    links = text.read_links(write_file(draw, "links", b"1-1 2p3 4-4\n\n3-1\n"))
+    pairs = text.read_parallel(write_file(draw, "text", b"a b ||| c d\nx ||| y\n"))
     given = draw.spoil_some({"links": [own.sure for own in links], "first": draw.whole(0, 1)})
     text.write_links(draw.folder / "out", **given)
     return len(text.format_links(**given)) + len(pairs)

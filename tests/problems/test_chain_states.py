@@ -17,7 +17,7 @@ from tacit.testing import check_problem
 quiet = {"verbose": 0}
 
 
-def planted(seed=0, n=60):
+def make_sequences(seed=0, n=60):
     """Tags of two states each: "a" comes as feature 0 or 1, "b" as 2 or 3, and states alternate within a tag."""
     rng = np.random.default_rng(seed)
     X, y, hidden = [], [], []
@@ -36,7 +36,7 @@ def planted(seed=0, n=60):
 
 
 def oracles(states, seed=0, missing=False, **options):
-    X, y, _ = planted(seed, 12)
+    X, y, _ = make_sequences(seed, 12)
     if missing:
         y = [[None if (i + t) % 3 == 0 else tag for t, tag in enumerate(tags)] for i, tags in enumerate(y)]
     problem = Chain(classes=["a", "b"], states=states, **options)
@@ -70,7 +70,7 @@ def test_missing_tags_and_states_agree_with_brute_force():
 
 @pytest.mark.parametrize("learner", [StructuredSVM, LatentSVM, HiddenCRF])
 def test_one_state_per_tag_is_the_plain_chain_to_the_bit(learner):
-    X, y, _ = planted()
+    X, y, _ = make_sequences()
     plain = learner(Chain(fit_intercept=True), C=10, **quiet).fit(X, y)
     for states in (1, {"a": 1, "b": 1}):
         same = learner(Chain(fit_intercept=True, states=states), C=10, **quiet).fit(X, y)
@@ -116,8 +116,8 @@ def test_tag_posterior_sums_to_one_and_respects_given_tags():
     ],
 )
 def test_states_are_found_where_tags_alone_cannot_be_told_apart(learner):
-    X, y, hidden = planted(0, 80)
-    X_new, y_new, _ = planted(1, 80)
+    X, y, hidden = make_sequences(0, 80)
+    X_new, y_new, _ = make_sequences(1, 80)
     plain = StructuredSVM(Chain(), C=60, **quiet).fit(X, y)
     assert plain.score(X_new, y_new) < 0.8
     assert learner.fit(X, y).score(X_new, y_new) > 0.95
@@ -129,14 +129,14 @@ def test_states_are_found_where_tags_alone_cannot_be_told_apart(learner):
 
 
 def test_known_states_make_a_structured_svm():
-    X, y, hidden = planted()
+    X, y, hidden = make_sequences()
     model = StructuredSVM(Chain(states=2), C=60, **quiet).fit(X, y, hidden=hidden)
     assert model.status_.name == "CONVERGED"
     assert np.mean(model.predict_hidden(X).values == np.concatenate(hidden)) > 0.95
 
 
 def test_partly_known_states_stay():
-    X, y, hidden = planted()
+    X, y, hidden = make_sequences()
     known = [[s if t % 2 else -1 for t, s in enumerate(path)] for path in hidden]
     model = LatentSVM(Chain(states=2), C=60, **quiet).fit(X, y, hidden=known)
     for found, given in zip(model.hidden_, known, strict=True):
@@ -144,7 +144,7 @@ def test_partly_known_states_stay():
 
 
 def test_missing_tags_are_imputed_below_states():
-    X, y, _ = planted(0, 80)
+    X, y, _ = make_sequences(0, 80)
     gaps = [[None if (i + t) % 5 == 0 else tag for t, tag in enumerate(tags)] for i, tags in enumerate(y)]
     model = LatentSVM(Chain(states=2), C=60, **quiet).fit(X, gaps)
     tags = np.array(["a", "a", "b", "b"])[model.impute(X, gaps).values]
@@ -195,7 +195,7 @@ def test_tiny_factors_of_decay_lose_nothing():
 def test_sparse_and_dense_features_give_one_model():
     from scipy import sparse
 
-    X, y, _ = planted()
+    X, y, _ = make_sequences()
     dense = LatentSVM(Chain(states=2), C=10, **quiet).fit(X, y)
     thin = LatentSVM(Chain(states=2), C=10, **quiet).fit([sparse.csr_array(x) for x in X], y)
     assert np.isclose(dense.objective_, thin.objective_, rtol=1e-2)
@@ -206,7 +206,7 @@ def test_sparse_and_dense_features_give_one_model():
     [(0, "states=0"), ({"c": 2}, "'c'"), ({"a": -1}, "'a'"), ("two", "states='two'"), (10**6, "states")],
 )
 def test_wrong_numbers_of_states_are_refused(states, keyword):
-    X, y, _ = planted(0, 5)
+    X, y, _ = make_sequences(0, 5)
     with pytest.raises((ValueError, TypeError), match=keyword):
         LatentSVM(Chain(states=states), **quiet).fit(X, y)
 
@@ -232,8 +232,8 @@ def test_sequences_of_one_token():
 
 
 def test_stochastic_descent_finds_states_too():
-    X, y, _ = planted(0, 80)
-    X_new, y_new, _ = planted(1, 80)
+    X, y, _ = make_sequences(0, 80)
+    X_new, y_new, _ = make_sequences(1, 80)
     model = LatentSVM(Chain(states=2), C=60, solver=Subgradient(), **quiet).fit(X, y)
     assert model.score(X_new, y_new) > 0.95
     objectives = [line.objective for line in model.history_]
@@ -250,7 +250,7 @@ def test_stochastic_descent_finds_states_too():
     ],
 )
 def test_stochastic_fits_have_the_same_bits_resumed_and_with_threads(learner, tmp_path):
-    X, y, _ = planted(0, 30)
+    X, y, _ = make_sequences(0, 30)
     whole = clone(learner).fit(X, y)
     assert np.array_equal(clone(learner).set_params(n_jobs=2).fit(X, y).coef_, whole.coef_)
     seen = []
@@ -267,7 +267,7 @@ def test_stochastic_fits_have_the_same_bits_resumed_and_with_threads(learner, tm
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_very_many_weights_choose_solvers_that_keep_few_vectors(monkeypatch):
-    X, y, _ = planted(0, 30)
+    X, y, _ = make_sequences(0, 30)
     monkeypatch.setattr("tacit.solvers.bundle.MAX_PLANE_NUMBERS", 5)
     monkeypatch.setattr("tacit.learners.latent_svm.MAX_PLANE_NUMBERS", 5)
     assert type(StructuredSVM(Chain(), C=60, **quiet).fit(X, y).solver_) is FrankWolfe
@@ -277,7 +277,7 @@ def test_very_many_weights_choose_solvers_that_keep_few_vectors(monkeypatch):
 
 
 def test_averaging_has_a_lower_objective_than_the_last_point():
-    X, y, _ = planted(0, 60)
+    X, y, _ = make_sequences(0, 60)
     problem = Chain(fit_intercept=True)
     oracle = problem.bind(X, y, problem.schema(X, y))
     task = Task(oracle, np.full(60, 1.0), oracle.impute(np.zeros(oracle.n_params)).code, Quadratic())
@@ -290,7 +290,7 @@ def test_averaging_has_a_lower_objective_than_the_last_point():
 
 
 def test_margin_of_the_perceptron_needs_single_samples():
-    X, y, _ = planted(0, 10)
+    X, y, _ = make_sequences(0, 10)
     with pytest.raises(ValueError, match="batch_size"):
         LatentPerceptron(Chain(), margin=1.0, batch_size=5, **quiet).fit(X, y)
     with pytest.raises(CapabilityError, match="learn_online"):
@@ -321,7 +321,7 @@ def test_the_best_few_taggings_agree_with_brute_force(options):
 
 
 def test_probabilities_of_tags_and_states_are_probabilities():
-    X, y, _ = planted(0, 30)
+    X, y, _ = make_sequences(0, 30)
     model = HiddenCRF(Chain(states=2), C=10, **quiet).fit(X, y)
     assert np.allclose(model.predict_proba(X).values.sum(axis=1), 1)
     assert model.hidden_proba(X, y).values.shape == (sum(map(len, X)), 4)

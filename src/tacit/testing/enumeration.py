@@ -15,9 +15,9 @@ from tacit.penalties import Quadratic
 MAX_STEPS = 200
 """Interior-point steps before the reference gives up; tasks of a few dozen outputs take ten to sixty."""
 MAX_SHARE_TO_BOUNDARY = 0.95
-"""How much of the way to the nearest α = 0 or z = 0 a step may go."""
+"""The share of the way to the nearest α = 0 or z = 0 that a step may go."""
 NEXT_PRODUCT = 0.1
-"""What a step aims to multiply the mean product α z by; at the optimum all are zero."""
+"""The factor by which a step aims to change the mean product α z, which is zero at the optimum."""
 
 
 class Enumeration:
@@ -40,7 +40,7 @@ class Enumeration:
         self.is_true = [np.array([same(label, true) for label, _ in outputs]) for _, true, outputs in samples]
 
     def target(self, i: int) -> int:
-        """The place of the true output among those of sample i."""
+        """The number of the true output among those of sample i."""
         hidden = None if self.example.hidden is None else self.example.hidden[i]
         true = self.example.y[i]
         matches = [same(label, true) and same(h, hidden) for label, h in self.outputs[i]]
@@ -49,10 +49,8 @@ class Enumeration:
     def optimum(self, weights: Array, precision: float = 1e-9, lower: Array | None = None) -> Optimum:
         """The optimum of ½‖w‖² + Σ c_i ξ_i with every constraint written out, between two certified numbers.
 
-        ``lower`` are the least values of w, where the problem bounds some of them.
-
-        ``bound`` ≤ optimum ≤ ``objective``, the value at ``w``. Neither oracles nor solvers of tacit take part. An
-        ArithmeticError says if the two are further apart than ``precision`` times the objective.
+        ``bound`` ≤ optimum ≤ ``objective``, the value at ``w``; see `bracket_optimum`. Neither oracles nor solvers of
+        tacit take part. Raises an ArithmeticError if the gap is larger than ``precision`` times the objective.
 
         >>> from tacit.problems import Multiclass
         >>> table = Enumeration(Multiclass().example(np.random.default_rng(0)))
@@ -76,16 +74,16 @@ def example_task(problem: Problem, seed: int = 0, C: float = 3.0, rescaling: str
     known = problem.bind(example.X, example.y, schema, hidden=example.hidden)
     target = known.impute(np.zeros(known.n_params)).code
     free = problem.bind(example.X, example.y, schema)
-    oracle = free if free.accepts(target) else known  # a loss may count known links, and the enumeration counts labels
+    oracle = free if free.accepts(target) else known  # where a loss counts known hidden values
     n = oracle.n_samples
     penalty = Quadratic().in_blocks(schema, problem.lower_bounds(schema))
     return Task(oracle, np.full(n, C / n), target, penalty, rescaling)
 
 
-def assert_that(holds: Any, otherwise: str) -> None:
-    """Raise an AssertionError in words unless the condition holds."""
+def assert_that(holds: Any, message: str) -> None:
+    """Raise an AssertionError with this message unless the condition holds."""
     if not holds:
-        raise AssertionError(otherwise)
+        raise AssertionError(message)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -113,8 +111,8 @@ def bracket_optimum(
     """The optimum of F(w) = ½‖w‖² + Σ_i c_i max_a [ℓ_i(a) − w·δ_i(a)], every output a written out.
 
     The dual, max_α Σ ℓ α − ½‖Σ α δ‖² over α_i ≥ 0 with Σ_a α_i(a) = c_i, is solved by a primal-dual interior-point
-    method. How well it works does not matter for the proof: any w gives an upper bound, F(w), any feasible α a lower
-    one, and both are computed anew at every step from w and α alone. An ArithmeticError says if they do not meet.
+    method. The proof does not depend on how well it works: any w gives an upper bound, F(w), and any feasible α a lower
+    one. Both are computed at every step from w and α only. Raises an ArithmeticError if they do not meet.
 
     Parameters
     ----------
@@ -122,8 +120,7 @@ def bracket_optimum(
     losses : for each sample (outputs,), the ℓ_i(a)
     weights : (n,) the c_i, not negative; zero leaves a sample out
     precision : the largest gap, as a share of the objective
-    lower : (d,) the least values of w, −inf for none; each finite one has a dual variable β ≥ 0 of its own, and
-        w = Σ α δ + β
+    lower : (d,) lower bounds on w, −inf for none; each finite one has a dual variable β ≥ 0, and w = Σ α δ + β
 
     >>> found = bracket_optimum([np.array([[0.0], [2.0]])], [np.array([0.0, 1.0])], np.array([5.0]), precision=1e-9)
     >>> round(found.bound, 6), round(found.objective, 6), found.w.round(4).tolist()
@@ -166,7 +163,7 @@ def bracket_optimum(
         matrix = np.block([[hessian + np.diag(z / alpha), -totals.T], [totals, np.zeros((c.size, c.size))]])
         try:
             step = np.linalg.solve(matrix, np.concatenate([residual + aim / alpha - z, c - totals @ alpha]))
-        except np.linalg.LinAlgError:  # as near to the optimum as numbers go
+        except np.linalg.LinAlgError:  # the limit of rounding
             break
         d_alpha, d_multiplier = np.split(step, [alpha.size])
         d_z = aim / alpha - z - z / alpha * d_alpha
@@ -175,6 +172,6 @@ def bracket_optimum(
         alpha, multiplier, z = alpha + length * d_alpha, multiplier + length * d_multiplier, z + length * d_z
         best = min(best, certify(alpha), key=lambda found: abs(found.gap))
     raise ArithmeticError(
-        f"the optimum is only known to lie between {best.bound} and {best.objective}: a gap of {best.gap:.2g}, more "
-        f"than {precision:g} of it; bring the features to size 1, or ask for less precision"
+        f"the optimum is between {best.bound} and {best.objective}: the gap {best.gap:.2g} is more than {precision:g} "
+        "of it; scale the features to size 1, or raise precision"
     )

@@ -1,4 +1,4 @@
-"""Do the functions of a `PerSample` agree with each other? And small problems to run it through."""
+"""Checks that the functions of a `PerSample` agree with each other, and small problems of its kind for tests."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tacit.problems.per_sample.user_functions import Output, UserFunctions, as_l
 from tacit.testing.enumeration import assert_that
 
 SCALES = (0.0, 0.01, 0.1, 0.1, 1.0, 1.0, 1.0, 10.0)
-"""Lengths of the weight vectors that functions are tested at: losses matter most at small ones, scores at large."""
+"""Lengths of the weight vectors for tests: losses matter most at small ones, scores at large ones."""
 
 
 def check_functions(problem: PerSample, seeds: int = 5) -> None:
-    """Call every function on every example, and compare: an AssertionError says which is wrong, and for which sample.
+    """Call every function on every example, and compare; an AssertionError names the function and the sample.
 
     Every output that a function returned at one w is compared at all others. So a wrong argmax is usually found even
     without a list of outputs.
@@ -64,7 +64,7 @@ class _Check:
                 self.note(i, (true, h))
                 assert_that(
                     self.functions.cost(i, true, true, h) == 0,
-                    f"PerSample: loss of sample {i} is not 0 for its own label {true!r}",
+                    f"PerSample: loss of sample {i} must be 0 for its true label {true!r}",
                 )
         weights = [scale * rng.standard_normal(oracle.n_params) for scale in SCALES]
         for name, (i, true) in itertools.product(("argmax", "augmented", "impute"), enumerate(self.labels)):
@@ -78,16 +78,18 @@ class _Check:
                 if not missing_methods(oracle, [method]):
                     name = method.__name__
                     whole, half = getattr(oracle, name)(w), getattr(oracle, name)(w, slice(0, 1))
-                    assert_that(np.isclose(whole.value[0], half.value[0]), f"PerSample.{name}: rows change the answer")
+                    assert_that(
+                        np.isclose(whole.value[0], half.value[0]), f"PerSample.{name}: rows= changes the answer"
+                    )
 
     def note(self, i: int, output: Output) -> None:
-        """Remember an output; its features and its loss must be sound."""
+        """Remember an output, and check its features and its loss."""
         key = key_of(output[0]), key_of(output[1])
         if key not in self.seen[i]:
             first, second = (self.functions.feature(i, self.samples[i], *output) for _ in range(2))
             assert_that(
                 np.array_equal(first, second),
-                f"PerSample: joint_feature of sample {i} differs from call to call for the same output; "
+                f"PerSample: joint_feature of sample {i} differs between calls for the same output; "
                 "it must not draw random numbers, nor change the sample",
             )
             self.functions.cost(i, self.labels[i], *output)
@@ -107,7 +109,7 @@ class _Check:
         known = (key_of(output[0]), key_of(output[1])) in self.seen[i]
         assert_that(
             known or not listed,
-            f"PerSample: {name} of sample {i} returned {self.functions.name(*output)}, which outputs does not list",
+            f"PerSample: {name} of sample {i} returned {self.functions.name(*output)}, which outputs= does not list",
         )
         self.note(i, output)
         return output
@@ -136,7 +138,7 @@ class _Check:
                     first_answer, again = (self.answer(name, i, true, w) for _ in range(2))
                     assert_that(
                         key_of(first_answer) == key_of(again),
-                        f"PerSample: {name} of sample {i} differs from call to call at the same w",
+                        f"PerSample: {name} of sample {i} differs between calls at the same w",
                     )
 
 
@@ -171,7 +173,7 @@ def animals(rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def animals_written_out(rng: np.random.Generator) -> Example:
-    """The same with their specification: `PerSample` is not told the outputs, the tests are."""
+    """The same with their specification: the tests know the outputs, `PerSample` does not."""
     X, y = animals(rng)
     return Example(
         X,
@@ -189,7 +191,7 @@ def shift_feature(x: Array, y: int, h: int) -> Array:
 
 
 def shift_outputs(x: Array) -> list[tuple[int, int]]:
-    """Label 1 has one hidden value more for every sign of x; label 0 has one only."""
+    """Label 1 has another hidden value for each of the first two x that is positive; label 0 has one."""
     return [(0, 0), *((1, h) for h in range(1 + int(x[0] > 0) + int(x[1] > 0)))]
 
 
@@ -223,44 +225,15 @@ def shifts_written_out(rng: np.random.Generator) -> Example:
     return Example(*shifts(rng), shift_outputs, shift_feature, shift_loss)
 
 
+ANIMAL_MAXIMA = {"argmax": best_animal, "loss": animal_loss, "augmented": worst_mistake}
+SHIFTS: dict[str, Any] = {"joint_feature": shift_feature, "loss": shift_loss, "hidden": True}
+SHIFT_MAXIMA = {"argmax": best_shifted, "augmented": worst_shifted, "impute": best_shift, "blocks": {"signal": (3,)}}
 SETTINGS: list[dict[str, Any]] = [
     {"joint_feature": animal_feature, "outputs": ANIMALS, "examples": animals},
-    {
-        "joint_feature": animal_feature,
-        "argmax": best_animal,
-        "loss": animal_loss,
-        "augmented": worst_mistake,
-        "examples": animals_written_out,
-    },
-    {
-        "joint_feature": shift_feature,
-        "loss": shift_loss,
-        "outputs": shift_outputs,
-        "hidden": True,
-        "examples": shifts,
-    },
-    {
-        "joint_feature": shift_feature,
-        "argmax": best_shifted,
-        "loss": shift_loss,
-        "augmented": worst_shifted,
-        "impute": best_shift,
-        "hidden": True,
-        "blocks": {"signal": (3,)},
-        "examples": shifts_written_out,
-    },
-    {
-        "joint_feature": shift_feature,
-        "argmax": best_shifted,
-        "loss": shift_loss,
-        "augmented": worst_shifted,
-        "impute": best_shift,
-        "outputs": shift_outputs,
-        "hidden": True,
-        "blocks": {"signal": (3,)},
-        "memory": 100,
-        "examples": shifts,
-    },
+    {"joint_feature": animal_feature, **ANIMAL_MAXIMA, "examples": animals_written_out},
+    {**SHIFTS, "outputs": shift_outputs, "examples": shifts},
+    {**SHIFTS, **SHIFT_MAXIMA, "examples": shifts_written_out},
+    {**SHIFTS, **SHIFT_MAXIMA, "outputs": shift_outputs, "memory": 100, "examples": shifts},
 ]
 """Outputs listed or not, hidden values or none, functions or enumeration, features beyond the memory limit."""
 

@@ -1,4 +1,4 @@
-"""Does a problem's oracle agree with its specification?"""
+"""Checks that a problem's oracle agrees with its specification."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ORDERS = (0.25, 0.999, 1.0, 1.001, 2.0, 1000.0, np.inf)
 
 
 def check_problem(problem: Problem, seeds: int = 5) -> None:
-    """Compare a problem's oracle with the enumeration of its examples; an AssertionError says what differs, in words.
+    """Compare a problem's oracle with the enumeration of its examples; an AssertionError says what differs.
 
     The functions of a `PerSample` are checked first, one by one, on the samples that it was given as ``examples``.
-    Where it lists no outputs, they are compared with every output that they ever returned, which finds most mistakes.
+    Without a list of outputs, they are compared with every output that they returned, which finds most mistakes.
 
     >>> from tacit.problems import Multiclass
     >>> check_problem(Multiclass())
@@ -50,11 +50,8 @@ def check_problem(problem: Problem, seeds: int = 5) -> None:
             f"joint_feature has {table.features[0].shape[1]} numbers; all three must agree",
         )
         for i, losses in enumerate(table.losses):
-            assert_that(losses.min() >= 0, f"{name}: sample {i} has a negative loss; losses start at 0")
-            assert_that(
-                losses[table.target(i)] == 0,
-                f"{name}: the true output of sample {i} has a loss; it must be 0",
-            )
+            assert_that(losses.min() >= 0, f"{name}: losses must not be negative, sample {i} has {losses.min()}")
+            assert_that(losses[table.target(i)] == 0, f"{name}: the loss of the true output of sample {i} must be 0")
         # whole numbers give exact ties, and scores free of rounding
         lower = lower_bounds(problem, schema)
         for w in (rng.integers(-2, 3, oracle.n_params).astype(float), np.zeros(oracle.n_params)):
@@ -70,16 +67,14 @@ def check_problem(problem: Problem, seeds: int = 5) -> None:
         _check_given_hidden(name, problem, example, table)
         if isinstance(oracle, EnumerableOracle) and example.hidden is not None:
             _check_allowed_hidden(name, oracle, table, rng)
-    assert_that(
-        repr(problem.get_params()) == before,
-        f"{type(problem).__name__}: binding data changed the problem's parameters",
-    )
+    unchanged = repr(problem.get_params()) == before
+    assert_that(unchanged, f"{type(problem).__name__}: binding data changed the problem's parameters")
     if not isinstance(problem, PerSample):  # whose functions may be lambdas
         pickle.loads(pickle.dumps(problem))
 
 
 def lower_bounds(problem: Problem, schema: Any) -> Any:
-    """The least value of every weight that inference allows; −inf where the problem says nothing."""
+    """The least value of every weight that inference allows; −inf without a bound."""
     penalty = Quadratic().in_blocks(schema, problem.lower_bounds(schema))
     return -np.inf if penalty.lower is None else penalty.lower
 
@@ -90,20 +85,18 @@ def _check_maxima(name: str, oracle: Oracle, table: Enumeration, w: Array) -> No
     truth = oracle.encode(*_outputs(table, [table.target(i) for i in rows]))
     predicted = oracle.predict(w)
     _compare(f"{name}.predict", [s.max() for s in scores], predicted.value)
-    _attained(f"{name}.predict", oracle, table, w, predicted.code, predicted.value, scores)
+    _check_attained(f"{name}.predict", oracle, table, w, predicted.code, predicted.value, scores)
     imputed = oracle.impute(w)
     inside = [np.where(table.is_true[i], scores[i], -np.inf) for i in rows]
     _compare(f"{name}.impute", [s.max() for s in inside], imputed.value)
-    _attained(f"{name}.impute", oracle, table, w, imputed.code, imputed.value, inside)
-    wished = oracle.impute(w, prefer=truth)
+    _check_attained(f"{name}.impute", oracle, table, w, imputed.code, imputed.value, inside)
+    preferring = oracle.impute(w, prefer=truth)
     for i in rows:
         t = table.target(i)
         if inside[i][t] == inside[i].max():
-            kept = np.array_equal(
-                take_code(oracle, wished.code, slice(i, i + 1)), take_code(oracle, truth, slice(i, i + 1))
-            )
-            assert_that(kept, f"{name}.impute: a tie of sample {i} did not go to `prefer`")
-    rescalings = getattr(oracle, "rescalings", ("margin",))  # outputs that can be listed can also be left out
+            found, preferred = (take_code(oracle, code, slice(i, i + 1)) for code in (preferring.code, truth))
+            assert_that(np.array_equal(found, preferred), f"{name}.impute: a tie of sample {i} must go to `prefer`")
+    rescalings = getattr(oracle, "rescalings", ("margin",))  # listed outputs can also be left out
     for rescaling, rivals in itertools.product(rescalings, (False, True) if "slack" in rescalings else (False,)):
         values = []
         for i in rows:
@@ -114,21 +107,19 @@ def _check_maxima(name: str, oracle: Oracle, table: Enumeration, w: Array) -> No
         found = oracle.predict_augmented(w, target=truth, rescaling=rescaling, rivals=rivals)
         what = f"{name}.predict_augmented(rescaling={rescaling!r}, rivals={rivals})"
         _compare(what, [v.max() for v in values], found.value)
-        _attained(what, oracle, table, w, found.code, found.value, values)
+        _check_attained(what, oracle, table, w, found.code, found.value, values)
 
 
-def _attained(
+def _check_attained(
     what: str, oracle: Oracle, table: Enumeration, w: Array, code: Array, value: Array, values: list[Array]
 ) -> None:
     """The code must stand for an output that has the reported value."""
     labels, hidden = oracle.decode(code)
     for i in range(table.n):
         h = None if hidden is None else hidden[i]
-        place = [same(a, labels[i]) and same(b, h) for a, b in table.outputs[i]].index(True)
-        assert_that(
-            np.isclose(values[i][place], value[i]),
-            f"{what}: sample {i} reports value {value[i]}, but its output {labels[i], h} has {values[i][place]}",
-        )
+        own = values[i][[same(a, labels[i]) and same(b, h) for a, b in table.outputs[i]].index(True)]
+        found = f"{what}: sample {i} reports value {value[i]}, but its output {labels[i], h} has {own}"
+        assert_that(np.isclose(own, value[i]), found)
 
 
 def _check_sums(name: str, oracle: Oracle, table: Enumeration, rng: np.random.Generator, lower: Any) -> None:
@@ -141,7 +132,7 @@ def _check_sums(name: str, oracle: Oracle, table: Enumeration, rng: np.random.Ge
         back, back_hidden = oracle.decode(code)
         for i in range(table.n):
             kept = same(back[i], labels[i]) and (back_hidden is None or same(back_hidden[i], hidden[i]))
-            assert_that(kept, f"{name}: decode(encode(...)) changed sample {i}")
+            assert_that(kept, f"{name}: decode(encode(...)) must not change sample {i}")
         psi = np.array([table.features[i][chosen[i]] for i in range(table.n)])
         _compare(f"{name}.score", psi @ w, oracle.score(w, code))
         _compare(f"{name}.loss", [table.losses[i][chosen[i]] for i in range(table.n)], oracle.loss(code))
@@ -178,10 +169,7 @@ def _check_expectations(name: str, oracle: Any, table: Enumeration, rng: np.rand
     ahead, behind = (oracle.expectations(w + sign * step, free=0.0, truth=0.0, power=0.5) for sign in (1, -1))
     rise = coef @ (ahead.free - behind.free - ahead.truth + behind.truth) / 2
     slope = 0.5 * oracle.expectations(w, free=coef, truth=-coef, power=0.5).features @ step
-    assert_that(
-        np.isclose(rise, slope, rtol=1e-3, atol=1e-8),
-        f"{name}.expectations: the sums rise by {rise}, features say {slope}",
-    )
+    _compare_slopes(f"{name}.expectations: the sums", rise, slope, atol=1e-8)
 
 
 def _enumerate_sums(table: Enumeration, w: Array, power: float, among: list[Array]) -> tuple[Array, Array]:
@@ -214,32 +202,32 @@ def _check_entropies(name: str, oracle: Any, table: Enumeration, rng: np.random.
 
 
 class _Label(NamedTuple):
-    """One label of a sample: where its outputs are among all, its highest loss, and whether it is the true one."""
+    """One label of a sample: the numbers of its outputs, its highest loss, and whether it is the true one."""
 
-    places: Array
+    numbers: Array
     loss: float
     is_true: bool
 
 
 def _labels(table: Enumeration, i: int) -> list[_Label]:
     found: list[tuple[Any, list[int]]] = []
-    for place, (label, _) in enumerate(table.outputs[i]):
-        own = next((places for other, places in found if same(label, other)), None)
+    for number, (label, _) in enumerate(table.outputs[i]):
+        own = next((numbers for other, numbers in found if same(label, other)), None)
         if own is None:
-            found.append((label, [place]))
+            found.append((label, [number]))
         else:
-            own.append(place)
-    places = [np.array(own) for _, own in found]
-    return [_Label(own, table.losses[i][own].max(), bool(table.is_true[i][own].all())) for own in places]
+            own.append(number)
+    groups = [np.array(own) for _, own in found]
+    return [_Label(own, table.losses[i][own].max(), bool(table.is_true[i][own].all())) for own in groups]
 
 
 def _slack(labels: list[_Label], scores: Array, alpha: float) -> float:
     """ξ_i from the outputs of a sample, written out."""
-    entropies = [_renyi(scores[label.places], alpha) for label in labels]
+    entropies = [_renyi(scores[label.numbers], alpha) for label in labels]
     pairs = list(zip(labels, entropies, strict=True))
-    wished = [label.loss + entropy for label, entropy in pairs if not label.is_true]
+    others = [label.loss + entropy for label, entropy in pairs if not label.is_true]
     truth = next(entropy for label, entropy in pairs if label.is_true)
-    return max(0.0, max(wished) - truth) if wished else 0.0
+    return max(0.0, max(others) - truth) if others else 0.0
 
 
 def _renyi(scores: Array, alpha: float) -> float:
@@ -259,19 +247,16 @@ def _check_gradients(name: str, oracle: Any, w: Array, rng: np.random.Generator)
     for alpha in ORDERS:
         ahead, behind = (coef @ oracle.renyi_slacks(w + sign * step, coef, alpha).value for sign in (1, -1))
         slope = oracle.renyi_slacks(w, coef, alpha).features @ step
-        assert_that(
-            np.isclose((ahead - behind) / 2, slope, rtol=1e-3, atol=1e-9),
-            f"{name}.renyi_slacks(alpha={alpha}): the slacks rise by {(ahead - behind) / 2}, features say {slope}",
-        )
+        _compare_slopes(f"{name}.renyi_slacks(alpha={alpha}): the slacks", (ahead - behind) / 2, slope, atol=1e-9)
 
 
 def _check_allowed_hidden(name: str, oracle: EnumerableOracle, table: Enumeration, rng: np.random.Generator) -> None:
-    """A hidden value that is known to be in a set: imputed inside, drawn inside, summed inside."""
+    """Where a hidden value is known to be in a set, impute, draw and sums stay inside."""
     allowed, masks = [], []
     for i in range(table.n):
         own = np.flatnonzero(table.is_true[i])
         chosen = sorted({table.target(i), *rng.choice(own, min(2, own.size), replace=False).tolist()})
-        pairs = [table.outputs[i][place] for place in chosen]
+        pairs = [table.outputs[i][number] for number in chosen]
         codes = [oracle.encode([label], [h], rows=slice(i, i + 1)) for label, h in pairs]
         allowed.append([int(oracle.split(code, slice(i, i + 1))[1][0]) for code in codes])
         masks.append(np.isin(np.arange(len(table.outputs[i])), chosen))
@@ -285,14 +270,11 @@ def _check_allowed_hidden(name: str, oracle: EnumerableOracle, table: Enumeratio
     _compare(f"{name}.expectations among allowed hidden values, features", means.sum(axis=0), found.features)
     drawn: Any = oracle.decode(oracle.draw(rng))[1]
     for i in range(table.n):
-        values = [table.outputs[i][place][1] for place in np.flatnonzero(masks[i])]
-        assert_that(
-            any(same(drawn[i], h) for h in values), f"{name}.draw gave sample {i} the value {drawn[i]}, not allowed"
-        )
-    is_open = np.array([np.count_nonzero(mask) > 1 for mask in masks])
-    assert_that(
-        np.array_equal(oracle.hidden_unknown(), np.flatnonzero(is_open)), f"{name}.hidden_unknown: sets are not seen"
-    )
+        values = [table.outputs[i][number][1] for number in np.flatnonzero(masks[i])]
+        is_inside = any(same(drawn[i], h) for h in values)
+        assert_that(is_inside, f"{name}.draw gave sample {i} the value {drawn[i]}, which is not allowed")
+    is_open = np.flatnonzero([np.count_nonzero(mask) > 1 for mask in masks])
+    assert_that(np.array_equal(oracle.hidden_unknown(), is_open), f"{name}.hidden_unknown does not respect sets")
 
 
 def _check_rows(name: str, oracle: Oracle, rng: np.random.Generator, lower: Any) -> None:
@@ -308,11 +290,8 @@ def _check_rows(name: str, oracle: Oracle, rng: np.random.Generator, lower: Any)
         _compare(f"{name}.loss(rows={rows})", oracle.loss(code)[rows], oracle.loss(own, rows))
         part = np.zeros(n)
         part[rows] = coef[rows]
-        _compare(
-            f"{name}.features(rows={rows})",
-            oracle.features(code, part),
-            oracle.features(own, coef[rows], rows),
-        )
+        whole_sum, own_sum = oracle.features(code, part), oracle.features(own, coef[rows], rows)
+        _compare(f"{name}.features(rows={rows})", whole_sum, own_sum)
 
 
 def _check_maps(name: str, oracle: EnumerableOracle, rng: np.random.Generator) -> None:
@@ -331,18 +310,25 @@ def _check_given_hidden(name: str, problem: Problem, example: Example, table: En
     w = np.random.default_rng(0).standard_normal(oracle.n_params)
     _, hidden = oracle.decode(oracle.impute(w).code)
     for i in range(table.n):
-        assert_that(same(hidden[i], example.hidden[i]), f"{name}.impute changed the given hidden value of sample {i}")
+        assert_that(same(hidden[i], example.hidden[i]), f"{name}.impute must keep the given hidden value of sample {i}")
 
 
 def _outputs(table: Enumeration, chosen: list[int]) -> tuple[list[Any], Any]:
-    pairs = [table.outputs[i][place] for i, place in enumerate(chosen)]
+    pairs = [table.outputs[i][number] for i, number in enumerate(chosen)]
     hidden = [h for _, h in pairs]
     return [label for label, _ in pairs], (None if hidden[0] is None else hidden)
 
 
+def _compare_slopes(what: str, rise: float, slope: float, atol: float) -> None:
+    is_right = np.isclose(rise, slope, rtol=1e-3, atol=atol)
+    assert_that(is_right, f"{what} rise by {rise}, but by features they rise by {slope}")
+
+
 def _compare(what: str, expected: Any, found: Any) -> None:
     expected, found = np.asarray(expected, dtype=float), np.asarray(found, dtype=float)
-    assert_that(expected.shape == found.shape, f"{what}: shape {found.shape} where enumeration has {expected.shape}")
+    assert_that(
+        expected.shape == found.shape, f"{what}: the shape is {found.shape}, enumeration gives {expected.shape}"
+    )
     wrong = np.flatnonzero(~np.isclose(expected, found, rtol=1e-5, atol=1e-5))
     if wrong.size:
         i = int(wrong[0])

@@ -1,4 +1,4 @@
-"""Does a solver certify its optimum?"""
+"""Checks that a solver certifies its optimum."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from tacit.testing.enumeration import Enumeration, assert_that, example_task
 ROUNDING = 1e-9
 """How far rounding may move an objective, as a share of it: no solver certifies more than that."""
 MAX_WARM_STEPS = 100
-"""Steps of a second solve that begins at the first one's solution; what it must not do is end higher."""
+"""Steps of a second solve from the first one's solution, which must not end higher."""
 
 
 def check_solver(solver: Solver, seeds: int = 3, tol: float = 1e-4) -> None:
     """Solve tasks of every problem and compare with enumeration: objective ≥ optimum ≥ bound, and a gap that closes.
 
-    The optimum is itself known between two certified numbers (`Enumeration.optimum`), so that a right certificate is
-    never called wrong.
-
-    A solver that says ``is_coarse`` need only come within 5 % of the objective, in 1000 steps, and not at large C.
+    The optimum is known between two certified numbers (`Enumeration.optimum`), so that a right certificate is never
+    called wrong. A solver that says ``is_coarse`` need only come within 5 % of the objective, in 1000 steps, and not at
+    large C.
 
     >>> from tacit.solvers import Bundle
     >>> check_solver(Bundle(), seeds=1)
@@ -45,24 +44,24 @@ def check_solver(solver: Solver, seeds: int = 3, tol: float = 1e-4) -> None:
         room = ROUNDING * optimum.objective
         assert_that(
             solution.objective >= optimum.bound - room and solution.bound <= optimum.objective + room,
-            f"{where}: the optimum, {optimum.objective}, is not between bound {solution.bound} and objective "
+            f"{where}: the optimum, {optimum.objective}, must be between bound {solution.bound} and objective "
             f"{solution.objective}",
         )
         assert_that(solution.status is Status.CONVERGED or is_coarse, f"{where}: {solution.advice()}")
-        assert_that(solution.gap <= tol * solution.objective + room, f"{where}: ended with gap {solution.gap}")
+        assert_that(solution.gap <= tol * solution.objective + room, f"{where}: the gap at the end is {solution.gap}")
         assert_that(
             abs(solution.objective - task.objective(solution.w)) <= room,
             f"{where}: objective {solution.objective} is not the value at w, {task.objective(solution.w)}",
         )
         bounds = [step.bound for step in solution.history]
         objectives = [step.objective for step in solution.history]
-        assert_that(bounds == sorted(bounds), f"{where}: the lower bound fell")
-        assert_that(objectives == sorted(objectives, reverse=True), f"{where}: the best objective rose")
+        assert_that(bounds == sorted(bounds), f"{where}: the lower bound must not fall")
+        assert_that(objectives == sorted(objectives, reverse=True), f"{where}: the best objective must not rise")
         again = minimise(
             task, solver, tol=tol, max_iter=MAX_WARM_STEPS, start=solution.w, planes=solution.planes, dual=solution.dual
         )
         assert_that(
             again.objective <= solution.objective + room,
-            f"{where}: a warm start ended higher, {again.objective} against {solution.objective}",
+            f"{where}: a warm start ended at {again.objective}, above {solution.objective}",
         )
     assert_that(ran > 0, f"{name}: no problem offers what it needs: {', '.join(missing_methods(None, solver.needs))}")

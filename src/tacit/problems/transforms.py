@@ -274,9 +274,7 @@ class Transforms(ClassProblem):
         own = np.flatnonzero((states >= 0) & (states < kept.shape[1]) & (labels < len(kept)))
         gone = own[~kept[labels[own], states[own]]]
         if gone.size:
-            raise ValueError(
-                f"hidden[{gone[0]}] is {states[gone[0]]}, a state that its class does not keep (see kept=)"
-            )
+            raise ValueError(f"hidden[{gone[0]}] is {states[gone[0]]}, a state that kept= leaves out for its class")
 
     def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
         return read_hidden(hidden, np.diff(offsets))

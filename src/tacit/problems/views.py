@@ -1,6 +1,6 @@
 """Views of samples, made block by block: the same bits from memory, from files and from workers.
 
-Principal components of the samples, all views in a temporary file, and views that workers make of their own samples.
+Principal components of the samples, all views in a temporary file, and views that workers make of their samples.
 """
 
 from __future__ import annotations

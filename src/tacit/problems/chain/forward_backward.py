@@ -37,30 +37,22 @@ def forward_backward(
     it is as good at scores of ±10⁵ as at ±1. Probabilities are normalised token by token.
     """
     k = transition.shape[0]
-    top = np.full(k, -np.inf)  # the largest way into each tag
+    top, up = np.full(k, -np.inf), np.full(k, -np.inf)  # the largest score into each tag, and out of each
     for i in range(k):
         for j in range(k):
             if transition[i, j] > top[j]:
                 top[j] = transition[i, j]
-    ways = np.zeros((k, k))
+            if transition[i, j] > up[i]:
+                up[i] = transition[i, j]
+    ways, back = np.zeros((k, k)), np.zeros((k, k))  # back[j, i]: from second to first
     for i in range(k):
         for j in range(k):
             if transition[i, j] > -np.inf:
                 ways[i, j] = math.exp(transition[i, j] - top[j])
-    up = np.full(k, -np.inf)  # the largest way out of each tag
-    for i in range(k):
-        for j in range(k):
-            if transition[i, j] > up[i]:
-                up[i] = transition[i, j]
-    back = np.zeros((k, k))  # back[j, i]: from second to first
-    for i in range(k):
-        for j in range(k):
-            if transition[i, j] > -np.inf:
                 back[j, i] = math.exp(transition[i, j] - up[i])
     longest = 1
     for s in range(starts.size - 1):
-        if starts[s + 1] - starts[s] > longest:
-            longest = starts[s + 1] - starts[s]
+        longest = max(longest, starts[s + 1] - starts[s])
     forward = np.empty((longest, k))
     scratch = np.empty((k, k))
     weight = np.empty(k)
@@ -115,7 +107,7 @@ def forward_backward(
         if nodes.shape[0] == 0 or log_partition[s] == -np.inf:
             continue
         for j in range(k):
-            behind[j] = 0.0  # log of the sum over all ways on from tag j, up to a constant
+            behind[j] = 0.0  # log of the sum over all paths on from tag j, up to a constant
         for t in range(size - 1, -1, -1):
             now = forward[t]
             rest = 0.0
@@ -214,8 +206,7 @@ def scaled_forward_backward(
     k = ways.shape[0]
     longest = 1
     for s in range(starts.size - 1):
-        if starts[s + 1] - starts[s] > longest:
-            longest = starts[s + 1] - starts[s]
+        longest = max(longest, starts[s + 1] - starts[s])
     back = np.empty((k, k))
     for i in range(k):
         for j in range(k):

@@ -58,7 +58,7 @@ def learn_chains(
 ) -> int:
     """Visit sequences: predict, and move w towards the best truth and away from the prediction. Returns the mistakes.
 
-    The prediction maximises score plus ``margin`` times the loss, the truth the score alone among the states that are
+    The prediction maximises score plus ``margin`` times the loss, the truth only the score, among the states that are
     ``possible[given[token]]``. ``lost[visit]`` becomes the loss of the prediction. One long function on purpose: see
     `visit_chains`.
     """
@@ -70,11 +70,10 @@ def learn_chains(
 
     longest = 1
     for s in range(offsets.size - 1):
-        if offsets[s + 1] - offsets[s] > longest:
-            longest = offsets[s + 1] - offsets[s]
+        longest = max(longest, offsets[s + 1] - offsets[s])
     unary = np.empty((longest, k))
     best = np.empty((longest, k))
-    ways = np.empty((k, k))
+    pair_scores = np.empty((k, k))
     code = np.empty(longest, dtype=np.int64)
     truth = np.empty(longest, dtype=np.int64)
     open_states = np.empty((longest, k), dtype=np.int64)
@@ -93,7 +92,7 @@ def learn_chains(
             continue
         for i in range(k):
             for j in range(k):
-                ways[i, j] = factor * transition[i, j] if allowed[i, j] else -np.inf
+                pair_scores[i, j] = factor * transition[i, j] if allowed[i, j] else -np.inf
 
         # scores, and Viterbi with the loss
         for t in range(size):
@@ -118,12 +117,12 @@ def learn_chains(
                 continue
             before = best[t - 1]
             for j in range(k):
-                now[j] = before[0] + ways[0, j]
+                now[j] = before[0] + pair_scores[0, j]
             for i in range(1, k):
                 u = before[i]
-                way = ways[i]
+                from_i = pair_scores[i]
                 for j in range(k):
-                    v = u + way[j]
+                    v = u + from_i[j]
                     now[j] = v if v > now[j] else now[j]
             for j in range(k):
                 now[j] += scores[j] + margin * extra[j]
@@ -136,7 +135,7 @@ def learn_chains(
             before = best[t - 1]
             come = 0
             for i in range(1, k):
-                if before[i] + ways[i, tag] > before[come] + ways[come, tag]:
+                if before[i] + pair_scores[i, tag] > before[come] + pair_scores[come, tag]:
                     come = i
             tag = come
             code[t - 1] = tag
@@ -169,10 +168,10 @@ def learn_chains(
                         best[t, j] = unary[t, j]
                         continue
                     come = open_states[t - 1, 0]
-                    high = best[t - 1, come] + ways[come, j]
+                    high = best[t - 1, come] + pair_scores[come, j]
                     for b in range(1, n_open[t - 1]):
                         i = open_states[t - 1, b]
-                        v = best[t - 1, i] + ways[i, j]
+                        v = best[t - 1, i] + pair_scores[i, j]
                         if v > high:
                             high, come = v, i
                     best[t, j] = unary[t, j] + high

@@ -85,12 +85,11 @@ def visit_chains(
     # scratch memory, for the longest sequence
     longest = 1
     for s in range(offsets.size - 1):
-        if offsets[s + 1] - offsets[s] > longest:
-            longest = offsets[s + 1] - offsets[s]
-    ways = np.empty((tags, tags))  # the transition scores, −inf where a pair is not allowed
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    pair_scores = np.empty((tags, tags))  # the transition scores, −inf where a pair is not allowed
     for i in range(tags):
         for j in range(tags):
-            ways[i, j] = transition[i, j] if allowed[i, j] else -np.inf
+            pair_scores[i, j] = transition[i, j] if allowed[i, j] else -np.inf
     unary = np.empty((longest, tags))  # emission scores
     best = np.empty((longest, tags))  # scores of Viterbi
     change = np.empty((longest, tags))  # how far the emissions of a token are to move
@@ -134,12 +133,12 @@ def visit_chains(
                 continue
             before = best[t - 1]
             for j in range(tags):
-                now[j] = before[0] + ways[0, j]
+                now[j] = before[0] + pair_scores[0, j]
             for i in range(1, tags):
                 u = before[i]
-                way = ways[i]
+                from_i = pair_scores[i]
                 for j in range(tags):
-                    v = u + way[j]
+                    v = u + from_i[j]
                     now[j] = v if v > now[j] else now[j]
             for j in range(tags):
                 now[j] += scores[j] + extra[j]
@@ -154,7 +153,7 @@ def visit_chains(
             before = best[t - 1]
             come = 0
             for i in range(1, tags):
-                if before[i] + ways[i, tag] > before[come] + ways[come, tag]:
+                if before[i] + pair_scores[i, tag] > before[come] + pair_scores[come, tag]:
                     come = i
             tag = come
             code[t - 1] = tag
@@ -322,8 +321,8 @@ def visit_chains(
                 if up[t - 1] != down[t - 1] or up[t] != down[t]:
                     transition[up[t - 1], up[t]] -= amount
                     transition[down[t - 1], down[t]] += amount
-                    ways[up[t - 1], up[t]] = transition[up[t - 1], up[t]]
-                    ways[down[t - 1], down[t]] = transition[down[t - 1], down[t]]
+                    pair_scores[up[t - 1], up[t]] = transition[up[t - 1], up[t]]
+                    pair_scores[down[t - 1], down[t]] = transition[down[t - 1], down[t]]
 
             # emission scores after the move, for the next step
             if count > tags:  # the next visit recomputes scores, at a lower cost than their change

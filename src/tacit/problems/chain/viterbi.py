@@ -28,7 +28,7 @@ def viterbi(
     """The best tags of every sequence by score plus ``loss[column[token], tag]``. Overwrites ``unary``.
 
     Where ``given`` is not empty, and ≥ 0, a token has one of the tags of ``possible[given[token]]``. Only maxima go
-    forward, four tags at a time so that they stay in registers, and the way back looks for the tags that attain them: K
+    forward, four tags at a time so that they stay in registers. The path back looks for the tags that attain them: K
     comparisons per token instead of K² pointers. Of tags that tie, the first is taken.
     """
     k = transition.shape[0]
@@ -134,15 +134,14 @@ def best_paths(unary: Array, starts: Array, transition: Array, code: Array, valu
     """The best few paths of every sequence, as many as ``value`` has columns, the best first (Viterbi with lists).
 
     ``code[token, rank]`` and ``value[sequence, rank]``; −1 and −inf where a sequence has fewer paths. Every tag of a
-    token keeps the best ways to it; those of the next token are merged from them. The best path is that of `viterbi`,
+    token keeps the best paths to it; those of the next token are merged from them. The best path is that of `viterbi`,
     ties included, and scores are added up in its order.
     """
     k, m = transition.shape[0], value.shape[1]
     longest = 1
     for s in range(starts.size - 1):
-        if starts[s + 1] - starts[s] > longest:
-            longest = starts[s + 1] - starts[s]
-    ways = np.empty((longest, k, m))  # scores of the best ways to a tag, −inf past the last
+        longest = max(longest, starts[s + 1] - starts[s])
+    ways = np.empty((longest, k, m))  # scores of the best paths to a tag, −inf past the last
     came = np.empty((longest, k, m), np.int64)  # the tag before and the rank there, as tag · m + rank
     taken = np.empty(k, np.int64)
     for s in range(starts.size - 1):
@@ -182,11 +181,11 @@ def best_paths(unary: Array, starts: Array, transition: Array, code: Array, valu
                 for t in range(size):
                     code[first + t, r] = -1
                 continue
-            place = tag * m + taken[tag]
+            entry = tag * m + taken[tag]
             taken[tag] += 1
             for t in range(size - 1, -1, -1):
-                code[first + t, r] = place // m
-                place = came[t, place // m, place % m]
+                code[first + t, r] = entry // m
+                entry = came[t, entry // m, entry % m]
 
 
 @kernel
@@ -197,16 +196,15 @@ def best_taggings(
 
     ``code[token, rank]`` are tags; −1 and −inf where a sequence has fewer taggings. Every tagging that is found cuts
     what is left of its part of the search into taggings that agree with it up to some token and differ there. The best
-    of each such part follows from the best ways on from every state, which are found once, and from the best ways along
-    the tags before (Nilsson & Goldberger 2001). O(taggings · tokens · states²).
+    of each such part follows from the best paths on from every state, found once, and from the best paths along the
+    tags before (Nilsson & Goldberger 2001). O(taggings · tokens · states²).
     """
     k, m = transition.shape[0], value.shape[1]
     longest = 1
     for s in range(starts.size - 1):
-        if starts[s + 1] - starts[s] > longest:
-            longest = starts[s + 1] - starts[s]
+        longest = max(longest, starts[s + 1] - starts[s])
     on = np.empty((longest, k))  # the best score of what follows a state
-    after = np.empty((longest, k), np.int64)  # and the state that comes next on that way
+    after = np.empty((longest, k), np.int64)  # and the next state on that path
     score = np.empty((m, longest))  # the best of the part that leaves tagging r at token t, −inf for none
     leaves = np.empty((m, longest), np.int64)  # its state at that token
     barred = np.empty((m, longest, n_tags), np.bool_)  # the tags that it must not have there
@@ -226,7 +224,7 @@ def best_taggings(
                 after[t, i] = come
         for r in range(m):
             # the best part that is left: where it leaves which tagging; the first one leaves none
-            parent, place, state = -1, 0, -1
+            parent, fork, state = -1, 0, -1
             top = -np.inf
             if r == 0:
                 for j in range(k):
@@ -236,7 +234,7 @@ def best_taggings(
                 for q in range(r):
                     for t in range(size):
                         if score[q, t] > top:
-                            top, parent, place, state = score[q, t], q, t, leaves[q, t]
+                            top, parent, fork, state = score[q, t], q, t, leaves[q, t]
             value[s, r] = top
             if state < 0:
                 for t in range(size):
@@ -244,7 +242,7 @@ def best_taggings(
                     score[r, t] = -np.inf
                 continue
             for t in range(size):
-                if t < place:
+                if t < fork:
                     code[first + t, r] = code[first + t, parent]
                     score[r, t] = -np.inf  # these parts belong to the parent
                     continue
@@ -252,10 +250,10 @@ def best_taggings(
                 if t + 1 < size:
                     state = after[t, state]
                 for y in range(n_tags):
-                    barred[r, t, y] = t == place and parent >= 0 and barred[parent, place, y]
+                    barred[r, t, y] = t == fork and parent >= 0 and barred[parent, fork, y]
                 barred[r, t, code[first + t, r]] = True
             if parent >= 0:
-                score[parent, place] = -np.inf  # now cut into parts of this tagging
+                score[parent, fork] = -np.inf  # now cut into parts of this tagging
             # the best of each part: along its tags up to there, past the barred ones, and on
             for t in range(size):
                 own = code[first + t, r]
@@ -264,14 +262,14 @@ def best_taggings(
                     now[j] = -np.inf
                     if t == 0:
                         now[j] = unary[first, j]
-                    elif tag_of[j] == own or t >= place:
+                    elif tag_of[j] == own or t >= fork:
                         for i in range(k):
                             if before[i] > -np.inf and before[i] + transition[i, j] > now[j]:
                                 now[j] = before[i] + transition[i, j]
                         now[j] += unary[first + t, j]
-                    if t >= place and not barred[r, t, tag_of[j]] and now[j] + on[t, j] > best:
+                    if t >= fork and not barred[r, t, tag_of[j]] and now[j] + on[t, j] > best:
                         best, come = now[j] + on[t, j], j
-                if t >= place:
+                if t >= fork:
                     score[r, t] = best
                     leaves[r, t] = come
                 for j in range(k):

@@ -192,8 +192,7 @@ def visit_bags(
     dense = indptr.size == 0
     most = 1
     for i in range(offsets.size - 1):
-        if offsets[i + 1] - offsets[i] > most:
-            most = offsets[i + 1] - offsets[i]
+        most = max(most, offsets[i + 1] - offsets[i])
     g = np.empty((most, labels))
     mine = np.zeros(d)
     its = np.zeros(d)
@@ -258,10 +257,10 @@ def visit_bags(
                 q += its[j] * its[j]
             if not q < np.inf:
                 return np.nan
-            there = alpha[start + away, its_label]
-            step = there if gain >= q * there else gain / q
+            share = alpha[start + away, its_label]
+            step = share if gain >= q * share else gain / q
             alpha[start + best, label] += step
-            alpha[start + away, its_label] = there - step
+            alpha[start + away, its_label] = share - step
             moved[0] += step * (loss[column[start + best], label] - loss[column[start + away], its_label])
             for p in range(first, last):
                 j = p - first if dense else indices[p]

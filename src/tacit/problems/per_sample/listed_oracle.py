@@ -1,4 +1,4 @@
-"""The oracle of `PerSample` with a list of outputs: enumeration, and the user's functions where there are any."""
+"""The oracle of `PerSample` with a list of outputs: enumeration, or the user's functions where given."""
 
 from __future__ import annotations
 

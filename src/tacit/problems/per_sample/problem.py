@@ -50,8 +50,8 @@ class PerSample(Problem):
     augmented : ``(x, true, w)`` → the output of the highest score plus loss (loss-augmented inference)
     impute : ``(x, y, w)`` → the hidden value of the highest score for this label
     outputs : ``(x)`` → all outputs of a sample, or one list for all samples
-    hidden_loss : ``(true, true_h, y, h)`` → number from 0, 0 for the truth: a loss that looks at the hidden value, in
-        place of `loss`, for outputs that are listed. Where true_h is unknown, the label alone counts
+    hidden_loss : ``(true, true_h, y, h)`` → number from 0, 0 for the truth: a loss that looks at the hidden value,
+        instead of `loss`, for outputs that are listed. Where true_h is unknown, only the label counts
     hidden : whether there are hidden values; in ``fit(..., hidden=)``, −1 and None are unknown ones
     approximate : whether `argmax` and `augmented` may miss the best output. They are tried before every fit otherwise;
         with approximate ones objectives and bounds certify nothing

@@ -94,8 +94,8 @@ def _check_maxima(name: str, oracle: Oracle, table: Enumeration, w: Array) -> No
     for i in rows:
         t = table.target(i)
         if inside[i][t] == inside[i].max():
-            found, preferred = (take_code(oracle, code, slice(i, i + 1)) for code in (preferring.code, truth))
-            assert_that(np.array_equal(found, preferred), f"{name}.impute: a tie of sample {i} must go to `prefer`")
+            own, preferred = (take_code(oracle, code, slice(i, i + 1)) for code in (preferring.code, truth))
+            assert_that(np.array_equal(own, preferred), f"{name}.impute: a tie of sample {i} must go to `prefer`")
     rescalings = getattr(oracle, "rescalings", ("margin",))  # listed outputs can also be left out
     for rescaling, rivals in itertools.product(rescalings, (False, True) if "slack" in rescalings else (False,)):
         values = []

@@ -58,7 +58,7 @@ def test_losses_between_hidden_values_are_the_plain_formula(placed):
     posterior /= posterior.sum(axis=1, keepdims=True)
     label, state = rng.integers(0, 3, 45), rng.integers(0, 25, 45)
     found = oracle.losses_of(oracle.encode(label, state)).reshape(45, 25)
-    means, slope = oracle.spread(posterior.ravel())
+    means, slope = oracle.diversity(posterior.ravel())
     costs = 1 - SHARED
     for i in range(45):
         np.testing.assert_allclose(found[i], costs[:, state[i]] if label[i] == y[i] else 1.0, atol=1e-6)
@@ -77,7 +77,7 @@ def test_tables_made_a_few_at_a_time_are_those_that_are_kept(placed, monkeypatch
     assert made._hidden_loss.flat.size == 0
     posterior = kept.hidden_posterior(np.random.default_rng(0).standard_normal(kept.n_params))
     code = kept.encode(y, hidden)
-    for name, argument in (("losses_of", code), ("spread", posterior)):
+    for name, argument in (("losses_of", code), ("diversity", posterior)):
         one, other = (np.hstack(getattr(o, name)(argument)) for o in (kept, made))
         np.testing.assert_allclose(one, other, atol=1e-5)
     one, other = (o.measured_against(posterior=posterior).loss(code) for o in (kept, made))
@@ -94,7 +94,7 @@ def test_a_function_gives_what_its_table_gives(placed):
     code = oracles[0].draw(rng)
     for ask in (
         lambda o: o.losses_of(code),
-        lambda o: o.spread(posterior)[1],
+        lambda o: o.diversity(posterior)[1],
         lambda o: o.measured_against(posterior=posterior).predict_augmented(np.ones(o.n_params)).value,
     ):
         np.testing.assert_allclose(ask(oracles[0]), ask(oracles[1]), atol=1e-5)

@@ -168,7 +168,7 @@ def test_losses_of_outputs_and_of_pairs_equal_those_of_boxes():
     posterior /= np.repeat(np.add.reduceat(posterior, offsets[:-1]), np.diff(offsets))
     said = (np.array([0, 1, 1]), rng.integers(0, 20, 3))
     found = loss.of_outputs(2, offsets, types[:3], said)
-    both = loss.spread(2, offsets, types[:3], posterior)
+    both = loss.diversity_slope(2, offsets, types[:3], posterior)
     for i in range(3):
         own = slice(offsets[i], offsets[i + 1])
         boxes = np.repeat(X.windows[X.window_offsets[i] : X.window_offsets[i + 1]], 2, axis=0)

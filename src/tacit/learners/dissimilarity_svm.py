@@ -329,7 +329,7 @@ class Dissimilarity(Descent):
         posterior = self.conditional.hidden_posterior(theta)
         oracle = cast(MovesPosteriors, self.oracle.exact())
         best = cast(MeasuresHidden, oracle).measured_against(posterior=posterior).predict_augmented(w)
-        diversity, slope = oracle.spread(posterior)
+        diversity, slope = oracle.diversity(posterior)
         values = oracle.losses_of(best.code) - self.beta * slope
         objective = 0.5 * self.J * float(theta @ theta) + float((weights * (best.value - self.beta * diversity)).sum())
         gradient = self.J * theta + self.conditional.posterior_slope(posterior, values, weights)
@@ -352,7 +352,7 @@ class Dissimilarity(Descent):
             chosen = np.zeros_like(weights)
             chosen[rows] = weights[rows] / max(float(weights[rows].sum()), 1e-300)
             posterior = self.conditional.hidden_posterior(theta)
-            values = predicted - self.beta * oracle.spread(posterior)[1]
+            values = predicted - self.beta * oracle.diversity(posterior)[1]
             t += 1
             slope = rate * theta + self.conditional.posterior_slope(posterior, values, chosen)
             theta = theta - slope / (rate * t)
@@ -371,7 +371,7 @@ class Dissimilarity(Descent):
         if digest not in self.present:
             posterior = self.conditional.hidden_posterior(theta)
             oracle = cache_answers(cast(MeasuresHidden, self.oracle).measured_against(posterior=posterior))
-            diversity = float((self.weights * cast(MovesPosteriors, self.oracle).spread(posterior)[0]).sum())
+            diversity = float((self.weights * cast(MovesPosteriors, self.oracle).diversity(posterior)[0]).sum())
             self.present.clear()
             descent = self.convert(Descent, oracle=oracle)
             self.present[digest] = Fixed(descent, -self.beta * diversity, 0.5 * self.J * float(theta @ theta))

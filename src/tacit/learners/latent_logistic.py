@@ -45,16 +45,13 @@ class LatentLogistic(SmoothLearner):
     max_iter : steps per start
     class_weight : None, "balanced" (both classes count half), or a factor for C by label
     warm_start : the first start begins at the present `coef_`
-    checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`
-    callbacks : functions called with every `SmoothStep`; one that returns True ends the fit
+    checkpoint, resume, n_jobs, random_state, verbose, callbacks : as in `HiddenCRF`
 
     Attributes
     ----------
-    coef_, weights_ : the weights, flat and by name
     hidden_ : the best hidden value of every training sample, given its label
-    objective_ : the objective
     bound_, gap_ : −inf and inf, because the objective is not convex
-    history_, runs_, status_, n_iter_ : as in `HiddenCRF`
+    coef_, weights_, objective_, history_, runs_, status_, n_iter_ : as in `HiddenCRF`
 
     >>> from tacit.datasets import planted_motif
     >>> from tacit.problems import MotifSites

@@ -194,16 +194,12 @@ class LatentSVM(Learner):
 
     def _keep(self, ended: Ended, schema: Any, oracle: Oracle) -> None:
         """Set the learned attributes."""
-        state, best = ended.state, ended.runs.best
-        self.schema_ = schema
-        self.n_features_in_ = schema.n_features
-        self.coef_ = state.w
+        state = ended.state
+        self._keep_runs(ended, schema)
+        self.coef_, self.objective_ = state.w, ended.runs.best.objective
         self.hidden_ = hidden_values(oracle, state.target)
-        self.objective_ = best.objective
         self.inner_gap_ = max(state.gap, 0.0) if state.is_in.all() else np.inf
-        self.bound_ = -np.inf if oracle.hidden_unknown().size else best.objective - self.inner_gap_
-        self.status_, self.history_, self.runs_ = ended.status, best.history, ended.runs
-        self.n_iter_ = len(best.history)
+        self.bound_ = -np.inf if oracle.hidden_unknown().size else self.objective_ - self.inner_gap_
 
     def _check_loss(self, oracle: Oracle) -> None:
         """Refuse a loss that depends on a true hidden value which is unknown: CCCP cannot evaluate it."""

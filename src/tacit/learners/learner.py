@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -20,10 +20,11 @@ from tacit.data.parameters import is_list, switch, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.specs import Spec, check_parameters, estimator
+from tacit.learners.descents.multistart import Ended
 from tacit.learners.preparation import check_fitted, read_weights
 from tacit.learners.rules import BestOutput, Rule
 from tacit.oracle import Oracle, Problem, Read, Schema, capability, hidden_values, require
-from tacit.oracle.capabilities import CountsUnits, RanksHidden, RanksOutputs, ScoresLabels
+from tacit.oracle.capabilities import CountsUnits, GivesTagPosteriors, RanksHidden, RanksOutputs, ScoresLabels
 from tacit.problems.per_sample.user_functions import key_of
 from tacit.runtime import Status, parallel, storage
 from tacit.runtime.archive import Stored
@@ -91,6 +92,7 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
     objective_: float
     bound_: float
     status_: Status
+    runs_: list[Any]
     dual_: Any = None
 
     _not_saved = ("callbacks", "checkpoint", "resume")
@@ -172,13 +174,7 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
         margin learner does not fit that distribution: the numbers order tags by how sure the model is, but they are not
         calibrated.
         """
-        oracle = self._bind(X)
-        posterior = self._compute_scores(
-            oracle,
-            lambda shards: shards.tag_posterior(self.coef_),
-            lambda found: have_nan(found, oracle.offsets),
-        )
-        return Ragged(posterior, oracle.offsets)
+        return self._posteriors(self._bind(X), lambda shards: shards.tag_posterior(self.coef_))
 
     @available_if(_has_marginals)  # type: ignore[untyped-decorator]
     def predict_marginals(self, X: Any) -> list[list[dict[Any, float]]]:
@@ -233,6 +229,11 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
             )
         return answer
 
+    def _posteriors(self, oracle: Oracle, question: Callable[[Any], Array]) -> Ragged:
+        """Probabilities of every sample; an error where its scores overflow double precision."""
+        offsets = cast(GivesTagPosteriors, oracle).offsets
+        return Ragged(self._compute_scores(oracle, question, lambda found: have_nan(found, offsets)), offsets)
+
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, hidden: Any = None) -> float:
         """1 − the mean loss of the predictions, per sample or per known tag: the accuracy where the loss is 0/1.
 
@@ -275,6 +276,13 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
         twin.__dict__.pop("_warmth", None)
         own = {name: clone(value, safe=False) for name, value in self.get_params(deep=False).items() if name in _PARTS}
         return twin.set_params(**own, **params)
+
+    def _keep_runs(self, ended: Ended, schema: Schema) -> None:
+        """Set the learned attributes that follow from the starts of a fit."""
+        best = ended.runs.best
+        self.schema_, self.n_features_in_ = schema, schema.n_features
+        self.status_, self.history_, self.runs_ = ended.status, best.history, ended.runs
+        self.n_iter_ = len(best.history)
 
     def _best(self, X: Any) -> tuple[Any, Any]:
         oracle = self._bind(X)

@@ -72,11 +72,10 @@ class MinEntropySVM(SmoothLearner):
 
     Attributes
     ----------
-    coef_, weights_ : the weights, flat and by name
     alpha_, C_ : the values that were used, given or chosen
     curve_ : with ``alpha="cv"`` one `CurvePoint` per pair of α and C: their mean score on held-out folds; else empty
     hidden_ : the best hidden value of every training sample, given its label
-    objective_, history_, runs_, status_, n_iter_ : as in `HiddenCRF`
+    coef_, weights_, objective_, history_, runs_, status_, n_iter_ : as in `HiddenCRF`
 
     >>> from tacit.problems import Candidates
     >>> bags = [[[0.0, 1.0], [5.0, 0.0]], [[0.0, 4.0], [1.0, 1.0]], [[6.0, 0.0], [1.0, 1.0]], [[0.2, 5.0], [0.0, 0.0]]]

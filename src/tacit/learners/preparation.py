@@ -219,9 +219,10 @@ def require_hidden(learner: Any, oracle: Oracle) -> None:
 def _check_rescaling(learner: Any, oracle: Oracle) -> None:
     offered = getattr(oracle, "rescalings", ("margin",))
     if learner.rescaling not in offered:
+        instead = "give it outputs=, or use" if hasattr(oracle, "remedy") else "use"
         raise CapabilityError(
             f"rescaling={learner.rescaling!r} needs outputs that can be listed, but {type(learner.problem).__name__} "
-            f"only offers {' and '.join(map(repr, offered))}; {_other_way(oracle)}"
+            f"only offers {' and '.join(map(repr, offered))}; {instead} rescaling='margin'"
         )
 
 
@@ -239,10 +240,6 @@ def _warn_of_unequal_costs(learner: Any, oracle: Oracle) -> None:
             "page 'Which solver?' compares both)",
             stacklevel=4,
         )
-
-
-def _other_way(oracle: Oracle) -> str:
-    return "give it outputs=, or use rescaling='margin'" if hasattr(oracle, "remedy") else "use rescaling='margin'"
 
 
 def read_weights(sample_weight: Any, n: int) -> Array:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import softmax
@@ -24,7 +24,7 @@ from tacit.learners.descents.multistart import (
     warn_unless_converged,
 )
 from tacit.learners.descents.starts import find_beginning, given_weights
-from tacit.learners.learner import Learner, have_nan, overflows
+from tacit.learners.learner import Learner, overflows
 from tacit.learners.preparation import (
     LEARNED,
     MARGIN_LEARNED,
@@ -43,7 +43,7 @@ from tacit.oracle import (
     hidden_values,
     require,
 )
-from tacit.oracle.capabilities import DrawsHidden, GivesPosteriors, GivesTagPosteriors, ListsOutputs, SplitsCodes
+from tacit.oracle.capabilities import DrawsHidden, GivesPosteriors, ListsOutputs, SplitsCodes
 from tacit.oracle.contracts import Need
 from tacit.runtime import parallel, run
 from tacit.runtime.archive import record
@@ -204,22 +204,13 @@ class SmoothLearner(Learner, ABC):
     def _tag_posteriors(self, oracle: Oracle, is_given: bool = False) -> Ragged:
         return self._posteriors(oracle, lambda shards: shards.tag_posterior(self.coef_, is_given=is_given))
 
-    def _posteriors(self, oracle: Oracle, question: Callable[[Any], Array]) -> Ragged:
-        """Probabilities of every sample; an error where its scores overflow double precision."""
-        offsets = cast(GivesTagPosteriors, oracle).offsets
-        return Ragged(self._compute_scores(oracle, question, lambda found: have_nan(found, offsets)), offsets)
-
     def _keep(self, ended: Ended, schema: Any, oracle: Oracle) -> None:
         """Set the learned attributes."""
-        state, best = ended.state, ended.runs.best
-        self.schema_ = schema
-        self.n_features_in_ = schema.n_features
-        self.coef_ = state.w
+        state = ended.state
+        self._keep_runs(ended, schema)
+        self.coef_, self.objective_ = state.w, state.objective
         self.hidden_ = hidden_values(oracle, oracle.impute(state.w).code)
-        self.objective_ = state.objective
         self.bound_ = -np.inf if oracle.hidden_unknown().size else self._bound(state)
-        self.status_, self.history_, self.runs_ = ended.status, best.history, ended.runs
-        self.n_iter_ = len(best.history)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -379,7 +379,7 @@ class MovesPosteriors(Oracle, Protocol):
     def losses_of(self, code: Array) -> Array:
         """What these outputs cost if a state is the true one, for every state."""
 
-    def spread(self, posterior: Array) -> tuple[Array, Array]:
+    def diversity(self, posterior: Array) -> tuple[Array, Array]:
         """The mean loss between two hidden values drawn from the posterior, one per sample, and its gradient by the
         posterior, one number per state."""
 

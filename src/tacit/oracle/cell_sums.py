@@ -188,10 +188,10 @@ class CellSums(ABC):
         loss, labels = self._pair_loss()
         return loss.of_outputs(self.n_labels, self.offsets, labels, self.split(code))
 
-    def spread(self, posterior: Array) -> tuple[Array, Array]:
+    def diversity(self, posterior: Array) -> tuple[Array, Array]:
         """See `tacit.oracle.capabilities.MovesPosteriors`."""
         loss, labels = self._pair_loss()
-        slope = loss.spread(self.n_labels, self.offsets, labels, posterior)
+        slope = loss.diversity_slope(self.n_labels, self.offsets, labels, posterior)
         return 0.5 * np.add.reduceat(posterior * slope, self.offsets[:-1]), slope
 
     def posterior_slope(self, posterior: Array, values: Array, coef: Array) -> Array:

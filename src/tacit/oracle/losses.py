@@ -82,7 +82,7 @@ class PairLoss(Protocol):
         """(states,): what the output ``said``, a label and a state of each sample, costs if this state is the true
         one."""
 
-    def spread(self, n_labels: int, offsets: Array, labels: Array, posterior: Array) -> Array:
+    def diversity_slope(self, n_labels: int, offsets: Array, labels: Array, posterior: Array) -> Array:
         """(states,): ``Σ_h' [Δ(y_i, h, y_i, h') + Δ(y_i, h', y_i, h)] P(h')``, the gradient of the mean loss between
         two hidden values that are drawn from the posterior."""
 
@@ -146,7 +146,7 @@ class HiddenLoss:
             fill_columns(rows, flat, starts, offsets, labels, *said, out)
         return out
 
-    def spread(self, n_labels: int, offsets: Array, labels: Array, posterior: Array) -> Array:
+    def diversity_slope(self, n_labels: int, offsets: Array, labels: Array, posterior: Array) -> Array:
         out = np.zeros(int(offsets[-1]))
         for rows, flat, starts in self._chunks(offsets):
             add_both_ways(rows, flat, starts, offsets, posterior, out)
@@ -196,7 +196,7 @@ class CalledLoss:
                 out[own] = [self._against(i, true, h, own)[label, state] for h in self._states(i, true, own)]
         return out
 
-    def spread(self, n_labels: int, offsets: Array, labels: Array, posterior: Array) -> Array:
+    def diversity_slope(self, n_labels: int, offsets: Array, labels: Array, posterior: Array) -> Array:
         out = np.zeros(int(offsets[-1]))
         for i, true in enumerate(labels.tolist()):
             own = slice(int(offsets[i]), int(offsets[i + 1]))

@@ -119,7 +119,8 @@ def maximise_by_active_set(V: Array, f: Array, scale: float, tolerance: float, s
         _add_to_face(A, alpha, face, entered)
         if waiting:
             continue
-        _maximise_on_face(A, f, alpha, face)
+        planes = np.array(face)
+        face[:] = planes[: climb_on_face(A[planes], f[planes], planes, alpha)].tolist()
         total = float(alpha.sum())
         if not 0 < total < np.inf:  # rounding has used up every weight: stay where it was
             return np.asarray(kept)
@@ -170,12 +171,6 @@ def _add_to_face(A: Array, alpha: Array, face: list[int], j: int) -> None:
 def _are_independent(A: Array) -> bool:
     pivots = np.abs(_triangular_factor(A.T).diagonal())
     return len(A) <= A.shape[1] and bool((pivots > 1e-12 * np.linalg.norm(A, axis=1)).all())
-
-
-def _maximise_on_face(A: Array, f: Array, alpha: Array, face: list[int]) -> None:
-    """Move to the maximum over the hull of the face; planes whose weight is used up on the way leave."""
-    planes = np.array(face)
-    face[:] = planes[: climb_on_face(A[planes], f[planes], planes, alpha)].tolist()
 
 
 @kernel

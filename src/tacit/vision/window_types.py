@@ -120,7 +120,7 @@ class WindowLoss:
         costs = np.repeat(self.costs(state // self.types), self.types)
         return np.asarray(np.where(np.repeat(label == labels, np.diff(offsets)), costs, 1.0))
 
-    def spread(self, n_labels: int, offsets: Array, labels: Array, posterior: Array) -> Array:
+    def diversity_slope(self, n_labels: int, offsets: Array, labels: Array, posterior: Array) -> Array:
         return np.repeat(2.0 * self._mean_costs(posterior), self.types)
 
     def costs(self, window: Array) -> Array:

@@ -105,7 +105,7 @@ def test_the_report_opens_and_fetches_nothing(place, tmp_path):
     for title in (
         "What was found",
         "Compared with drawn boxes",
-        "The least sure boxes",
+        "Least confident boxes",
         "Draw boxes here next",
         "Labels",
     ):

@@ -91,7 +91,7 @@ def choose_detector(
     maps : reduced maps with windows
     y, classes : the class of every photo, and all classes
     drawn : (n, 4) drawn boxes, NaN where there is none
-    latent_C : weight of the loss of the latent SVM
+    latent_C : C of the latent SVM
     settings : verbose, n_jobs and random_state of learners, and parts: pieces of a window across, and down
     types : hidden types of the object; more than one needs drawn boxes
     """

@@ -250,11 +250,11 @@ def locator_page(
     order = np.argsort(-found.scores, kind="stable")
     legend = "Blue is the box that was found"
     if steps:
-        legend += ", grey where the search began, orange a step between"
+        legend += ", grey the start, orange an iteration in the middle"
     if truth is not None or drawn is not None:
         legend += ", green a drawn box"
-    sections.append(Section("The surest boxes", [Prose(f"{legend}."), show(order[:SHOWN])]))
-    sections.append(Section("The least sure boxes", [show(order[::-1][:SHOWN])]))
+    sections.append(Section("Most confident boxes", [Prose(f"{legend}."), show(order[:SHOWN])]))
+    sections.append(Section("Least confident boxes", [show(order[::-1][:SHOWN])]))
     if is_training:
         sections += [
             *_types(locator, photos, found, show),
@@ -267,7 +267,7 @@ def locator_page(
     if command:
         sections.append(Section("To do it again", [Code(shlex.join(command))]))
     banner = "" if was_cut == "done" else f"This run was {was_cut}: these are the best results until then."
-    return Page("Where it is", f"{len(photos.files)} photos", banner, sections)
+    return Page("Objects located", f"{len(photos.files)} photos", banner, sections)
 
 
 def _summary(locator: Locator, photos: Photos, is_training: bool) -> Section:
@@ -365,8 +365,8 @@ def _confusion(locator: Locator) -> list[Section]:
     for name in classes:
         own = said[true == name]
         rows.append((str(name), *(int(np.sum(own == other)) for other in classes), float(np.mean(own == name))))
-    columns = [Column("is"), *(Column(f"said {name}", True) for name in classes), Column("right", True)]
-    return [Section("Labels", [Table(columns, rows, "What cross-validation said of photos that it had not seen.")])]
+    columns = [Column("class"), *(Column(f"predicted {name}", True) for name in classes), Column("accuracy", True)]
+    return [Section("Labels", [Table(columns, rows, "Predictions of cross-validation on held-out photos.")])]
 
 
 class _Gallery:

@@ -17,8 +17,8 @@ from tacit.vision.regions.features import (
     REGION_FEATURES,
     REGION_SCALES,
     geodesic_distances,
-    likeness_kernels,
     ranking_matrix,
+    similarity_kernels,
     spots,
     to_unit,
 )
@@ -45,7 +45,7 @@ MAX_REACH = 1.5
 """Coordinates outside a box are clipped to this; the box reaches from −1 to 1."""
 NEAR_BOX = 0.3
 """Standard deviation of the distance, in halves of a box, that defines the surroundings of the box."""
-LEAST_LIKENESS = 1e-3
+MIN_SIMILARITY = 1e-3
 """Added to similarities before their ratio is taken: regions that are similar to nothing have a ratio of 1."""
 
 
@@ -324,10 +324,10 @@ def _compare(graph: RegionGraph, inside: Array, x: Array, y: Array) -> list[Arra
     gap = np.maximum(np.abs(x) - 1, 0) ** 2 + np.maximum(np.abs(y) - 1, 0) ** 2
     around = _shares(outside * np.exp(-0.5 * gap / NEAR_BOX**2))
     witnesses = np.column_stack([middle, _shares(graph.areas * inside), outside, around])
-    alike, distance = likeness_kernels(own)
+    alike, distance = similarity_kernels(own)
     columns = []
     for kernel in alike:
-        to_middle, to_box, to_outside, to_around = np.log(kernel @ witnesses + LEAST_LIKENESS).T
+        to_middle, to_box, to_outside, to_around = np.log(kernel @ witnesses + MIN_SIMILARITY).T
         columns += [to_middle - to_outside, to_box - to_outside, to_outside, to_middle - to_around]
     is_out = np.flatnonzero(~inside)
     nearest = np.sort(distance[:, is_out], axis=1)[:, : max(1, is_out.size // 8)]

@@ -242,7 +242,7 @@ def _rate_salience(own: Array, location: Array, areas: Array, on_border: Array, 
     shares = areas / areas.sum()
     centre = shares * np.exp(-2 * (x**2 + y**2))
     centre, border = centre / centre.sum(), on_border / on_border.sum()
-    alike, distance = likeness_kernels(own)
+    alike, distance = similarity_kernels(own)
     columns = [np.log((kernel @ centre + 1e-3) / (kernel @ border + 1e-3)) for kernel in alike]
     columns += [kernel @ shares for kernel in alike[:2]]
     factors = alike[1] * shares + np.diag(shares)
@@ -321,7 +321,7 @@ def _describe_segments(
     return np.asarray((sums @ found[segments]) / areas[:, None])
 
 
-def likeness_kernels(own: Array) -> tuple[list[Array], Array]:
+def similarity_kernels(own: Array) -> tuple[list[Array], Array]:
     """(n, n) each: similarities of regions by each of `KERNELS`, 0 on the diagonal; and distances of colours.
 
     ``own`` has the features of the regions alone (`OWN_FEATURES`).

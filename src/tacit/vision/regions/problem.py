@@ -135,10 +135,10 @@ class Regions(Problem):
                 "losses": region_losses(self.loss, labels, images.shares, images.offsets, k),
             }
         pairs = images.edge_values if len(images.edges) else np.zeros((0, *schema.blocks.get("pairwise", (1,))))
-        weighted = self._weight_by_area(images, schema)
+        weighted = self._multiply_by_area(images, schema)
         return RegionOracle(images, weighted, schema, pairs, loss=self.loss, weak=float(self.weak), **supervision)
 
-    def _weight_by_area(self, images: RegionGraphs, schema: Schema) -> Array:
+    def _multiply_by_area(self, images: RegionGraphs, schema: Schema) -> Array:
         """The features of regions, and a constant with fit_intercept, times the share of the area."""
         table, constant = images.nodes.values, 1.0
         if self.standardise:

@@ -133,7 +133,7 @@ def test_hostile_documents_are_harmless_in_the_report(reasoned, tmp_path):
 @pytest.mark.parametrize(
     ("content", "keyword"),
     [
-        ("", "empty"),
+        ("", "JSON"),
         ("{", "JSON"),
         ("[1]", "line 1"),
         ('{"text": 3, "label": "a"}', "line 1"),

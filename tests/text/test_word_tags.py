@@ -62,7 +62,7 @@ def test_conllu_leaves_out_ranges_and_empty_nodes(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "text", "keyword"),
-    [("a.tsv", "\n\n", "empty"), ("a.tsv", "\tX\n", "line 1"), ("a.conllu", "Dogs\tNOUN\n", "10 columns")],
+    [("a.tsv", "\n\n", "words"), ("a.tsv", "\tX\n", "line 1"), ("a.conllu", "Dogs\tNOUN\n", "10 columns")],
 )
 def test_files_that_hold_something_else_are_refused(tmp_path, name, text, keyword):
     (tmp_path / name).write_text(text)

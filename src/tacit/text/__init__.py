@@ -1,4 +1,4 @@
-"""Text: mentions and who is who; parallel sentences and the links of their words; sentences that decide."""
+"""Text: part-of-speech and entity tagging, coreference resolution, word alignment, and rationales of labels."""
 
 from tacit.exports import export
 

@@ -148,5 +148,5 @@ def _read_lines(file: Path, max_bytes: Any, read_line: LineReader) -> TaggedWord
     if not words[-1]:
         del words[-1], tags[-1]
     if not words:
-        raise ValueError(f"{named(file)} is empty; give one word per line, and an empty line after each sentence")
+        raise ValueError(f"{named(file)} is without words; give one per line, and an empty line after each sentence")
     return TaggedWords(words, tags)

@@ -1,1 +1,1 @@
-"""Coreference: clusters of mentions, explained by hidden links."""
+"""Coreference resolution: clusters of mentions, with hidden links."""

@@ -251,13 +251,17 @@ def pack(pairs: Ragged, sizes: tuple[int, ...], clusters: Array | None = None, l
     if features.size and (features.max(axis=0) > np.array(sizes)).any():
         table = table.copy()
         table[:, FIRST_FEATURE:][features > np.array(sizes)] = 0
-    is_new = table[:, 0] == table[:, 1]
-    starts = np.append(np.flatnonzero(is_new), len(table))
-    offsets = np.concatenate([[0], np.cumsum(np.add.reduceat(is_new, pairs.offsets[:-1]))]).astype(np.int64)
-    packed = Packed(np.ascontiguousarray(table), starts, offsets, np.diff(starts))
+    starts = np.append(np.flatnonzero(table[:, 0] == table[:, 1]), len(table))
+    packed = Packed(np.ascontiguousarray(table), starts, mention_offsets(pairs), np.diff(starts))
     if clusters is None:
         return packed
     return _with_rows(packed, pairs, _missing_links(packed, clusters, links))
+
+
+def mention_offsets(pairs: Ragged) -> Array:
+    """Where the mentions of every document begin."""
+    is_new = pairs.values[:, 0] == pairs.values[:, 1]
+    return np.concatenate([[0], np.cumsum(np.add.reduceat(is_new, pairs.offsets[:-1]))]).astype(np.int64)
 
 
 def _missing_links(packed: Packed, clusters: Array, links: Array | None) -> Array:

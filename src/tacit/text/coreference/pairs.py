@@ -197,7 +197,7 @@ def read_pairs(X: Any) -> Ragged:
     """
     pairs = Ragged.of(X)
     if len(pairs) == 0:
-        raise ValueError("X has 0 documents; a minimum of 1 is required")
+        raise ValueError("X has 0 samples; a minimum of 1 is required")
     values = pairs.values
     if sparse.issparse(values):
         raise TypeError("pairs of mentions must be a dense table, got a sparse one; give X.toarray()")

@@ -13,7 +13,7 @@ from tacit.data.ragged import Ragged
 from tacit.data.specs import between, choice, estimator, parameter, whole
 from tacit.oracle import Example, Problem, Schema
 from tacit.text.coreference.link_oracles import ForestOracle, LeftOracle
-from tacit.text.coreference.oracle import pack, read_clusters, read_links
+from tacit.text.coreference.oracle import mention_offsets, pack, read_clusters, read_links
 from tacit.text.coreference.pairs import FIRST_FEATURE, MentionPairs, mention_pairs, read_pairs
 from tacit.text.documents import Document, first_occurrence, read_documents
 
@@ -73,7 +73,7 @@ class Coreference(Problem):
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
         pairs = self.checked(X)
-        read_clusters(y, _mention_offsets(pairs))
+        read_clusters(y, mention_offsets(pairs))
         if isinstance(pairs, MentionPairs):
             names, sizes = pairs.templates, pairs.sizes
         else:
@@ -90,7 +90,7 @@ class Coreference(Problem):
         names = list(schema.blocks)
         if width != schema.n_features or (isinstance(pairs, MentionPairs) and list(pairs.templates) != names):
             raise ValueError(f"X must have the {schema.n_features} templates of training, got {width} templates")
-        offsets = _mention_offsets(pairs)
+        offsets = mention_offsets(pairs)
         clusters = None if y is None else read_clusters(y, offsets)
         links = None if hidden is None else read_links(hidden, offsets)
         sizes = tuple(shape[0] for shape in schema.blocks.values())
@@ -144,12 +144,6 @@ def _holds_documents(X: Any) -> bool:
     return isinstance(X, Document) or (
         isinstance(X, list | tuple | np.ndarray) and is_list(X) and len(X) > 0 and isinstance(X[0], Document)
     )
-
-
-def _mention_offsets(pairs: Ragged) -> Array:
-    """Where the mentions of every document begin."""
-    is_new = pairs.values[:, 0] == pairs.values[:, 1]
-    return np.concatenate([[0], np.cumsum(np.add.reduceat(is_new, pairs.offsets[:-1]))]).astype(np.int64)
 
 
 def _clusters(parents: Array) -> Array:

@@ -1,1 +1,1 @@
-"""Documents of which only some sentences say what the label is about."""
+"""Document labels, and the sentences that explain them."""

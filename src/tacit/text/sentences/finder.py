@@ -37,7 +37,7 @@ from tacit.penalties import Prior
 from tacit.problems import Sentences
 
 POLARITY_OF_DOCUMENT = 0.3
-"""The prior weights of sentences, as a share of those of whole documents: one sentence says less than all."""
+"""The prior weights of sentences, as a share of those of whole documents."""
 
 FOLDS = 5
 """Folds of the cross-validated accuracy."""
@@ -363,7 +363,7 @@ def read_document_file(path: Path) -> DocumentFile:
     except (EOFError, gzip.BadGzipFile) as error:
         raise ValueError(f"{path} is truncated or not a gzip file ({error}); fetch it again") from error
     if not documents:
-        raise ValueError(f'{path} is empty; give one JSON object per line, with "text" and "label"')
+        raise ValueError(f'{path} is without documents; give one JSON object per line, with "text" and "label"')
     return DocumentFile(documents, labels, names)
 
 

@@ -156,7 +156,9 @@ class SentencesOracle(PartsOracle):
 
     def hidden_unknown(self) -> Array:
         self._known(None)
-        return np.flatnonzero(self._is_open() & (np.maximum.reduceat(self._hidden, self.offsets[:-1]) < 0))
+        n_chosen = 0 if self.budget.counts is None else self.budget.counts
+        is_open = np.diff(self.offsets) - 1 > n_chosen  # there is more than one choice
+        return np.flatnonzero(is_open & (np.maximum.reduceat(self._hidden, self.offsets[:-1]) < 0))
 
     def known_part(self) -> KnownPart | None:
         """See `tacit.oracle.capabilities.KnowsPart`: the documents with known sentences."""
@@ -330,10 +332,6 @@ class SentencesOracle(PartsOracle):
         views["polarity"][:], views["subjectivity"][:], views["document"][:] = total.T
         views["intercept"][:] = coefficients[:, 2].sum()
         return out
-
-    def _is_open(self) -> Array:
-        """Which documents have more than one possible choice."""
-        return np.asarray(np.diff(self.offsets) - 1 > (0 if self.budget.counts is None else self.budget.counts))
 
     def _label_losses(self, rows: Rows) -> Array:
         """(2, rows)."""

@@ -43,10 +43,10 @@ READERS = {
     "labels of regions": (RegionLabels, "a list with the labels of every image"),
     "labels of one image": (lambda odd: RegionLabels([[0, 1], odd]), r"labels\[1\]"),
     "gold links": (lambda odd: WordAligner(verbose=0).fit(WORDS, WORDS, odd), "gold must be Links or None"),
-    "sentences": (lambda odd: Document(odd, []), "a list of sentences"),
-    "tokens": (lambda odd: Document([odd], []), "a list of tokens"),
-    "mentions": (lambda odd: Document(WORDS, odd), r"pairs \(start, end\) of tokens"),
-    "documents": (mention_pairs, "a list of tacit.text.Document"),
+    "sentences": (lambda odd: Document(odd, []), "sentences"),
+    "tokens": (lambda odd: Document([odd], []), "tokens"),
+    "mentions": (lambda odd: Document(WORDS, odd), "mentions"),
+    "documents": (mention_pairs, "documents"),
     "clusters": (lambda odd: coreference_scores(odd, [[0, 0]]), "gold"),
     "tagged words": (lambda odd: write_two_columns("words.tsv", odd, [["N"]]), "a list of sentences"),
     "words": (number_words, "a list of sentences, each a list of words"),
@@ -93,7 +93,7 @@ def test_rows_of_several_lengths_are_refused_in_words():
 
 
 def test_numbers_that_ask_for_too_much_are_refused():
-    with pytest.raises(ValueError, match="mention"):
+    with pytest.raises(ValueError, match="clusters"):
         Document(WORDS, [(0, 1)], [10**30])
     with pytest.raises(ValueError, match="n_iter must be a whole number from 1 to 1000"):
         IBM1(n_iter=10**30).fit(WORDS, WORDS)

@@ -78,14 +78,10 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
 
     def learn(self, cells: Cells, n_source: int, n_target: int, included: Array | None = None) -> Translations:
         """Run EM on the word pairs of the ``included`` sentence pairs; words are numbers below the two sizes."""
-        keys = cells.source * n_target + cells.target
-        column, prior = cells.columns(), self._prior(cells)
-        if included is not None:
-            own = included[cells.owner]
-            keys, column, prior = keys[own], column[own], prior[own]
-            column = np.unique(column, return_inverse=True)[1]
-        kinds, kind = np.unique(keys, return_inverse=True)
-        words = cells.target if included is None else cells.target[own]
+        own: Any = slice(None) if included is None else included[cells.owner]
+        words, prior = cells.target[own], self._prior(cells)[own]
+        kinds, kind = np.unique(cells.source[own] * n_target + words, return_inverse=True)
+        column = np.unique(cells.columns()[own], return_inverse=True)[1]
         n_columns = int(column.max(initial=-1)) + 1
         word_of_column = np.zeros(n_columns, dtype=np.int64)
         word_of_column[column] = words

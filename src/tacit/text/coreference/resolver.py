@@ -100,11 +100,10 @@ class CoreferenceResolver(Application):
         self.check_parameters()
         texts = read_documents(documents)
         y = _read_clusters(texts, clusters)
-        kept = [i for i, text in enumerate(texts) if len(text)]
-        if not any(np.unique(y[i]).size < len(y[i]) for i in kept):
+        y = [own for own in y if len(own)]
+        if not any(np.unique(own).size < len(own) for own in y):
             raise ValueError("the documents must have a cluster of two or more mentions to learn from")
-        X = mention_pairs([texts[i] for i in kept], candidates=int(self.candidates))
-        y = [y[i] for i in kept]
+        X = mention_pairs([text for text in texts if len(text)], candidates=int(self.candidates))
         self.held_out_ = self._test(X, y)
         self.model_ = self._fit(X, y)
         self.status_ = self.model_.status_

@@ -183,7 +183,7 @@ def test_command_tags_files_and_reports(files, capsys):
     assert {"model.tacit", "report.html", "run.json", "scores.tsv", "predictions.tsv"} <= set(os.listdir(out))
     page = (out / "report.html").read_text()
     assert "true \\ predicted" in page
-    assert re.search(r"D \w+ D: \d+ of \d+", page)
+    assert re.search(r"D predicted as D: \d+ of \d+", page)
     assert json.loads((out / "run.json").read_text())["accuracy"] > 0.9
     assert tacit.load(out / "model.tacit").predict([["the", "dog"]]).values.tolist() == ["D", "N"]
 

@@ -108,15 +108,8 @@ class GlobalRanker(Ranker):
         training = read_training(self, X, y, triplets, group, query_features)
         with parallel(cast(Oracle, training.oracle()), self.n_jobs) as shared:
             task = ranking_task(cast(RankingOracle, shared), float(self.C), training.size)
-            solution = minimise(
-                task,
-                self.solver or Bundle(),
-                tol=float(self.tol),
-                max_iter=int(self.max_iter),
-                callbacks=self.callbacks or (),
-                verbose=self.verbose,
-                checkpoint=self._open_checkpoint(task),
-            )
+            checkpoint = self._open_checkpoint(task)
+            solution = _solve(self, task, self.verbose, callbacks=self.callbacks or (), checkpoint=checkpoint)
         self._keep(training, y, group)
         self.coef_: Array = solution.w / self.scale_
         self.n_triplets_ = training.size
@@ -196,7 +189,7 @@ class TransductiveRanker(Ranker):
         """
         self.check_parameters()
         training = read_training(self, X, y, triplets, group, query_features)
-        solution = self._solve(training, None, self.verbose)
+        solution = _solve(self, ranking_task(training.oracle(), float(self.C), training.size), self.verbose)
         self._keep(training, y, group)
         self.coef_ = solution.w / self.scale_
         self.objective_, self.bound_, self.status_ = solution.objective, solution.bound, solution.status
@@ -225,13 +218,9 @@ class TransductiveRanker(Ranker):
         sets, which = np.unique(np.sort(neighbours, axis=1), axis=0, return_inverse=True)
         found = np.empty((len(sets), self.n_relevances_))
         for i, chosen in enumerate(sets):
-            found[i] = self._solve(training.take(chosen), start, 0).w
+            part = training.take(chosen)
+            found[i] = _solve(self, ranking_task(part.oracle(), float(self.C), part.size), 0, start=start).w
         return np.asarray(found[which.ravel()] / self.scale_)
-
-    def _solve(self, training: Training, start: Array | None, verbose: int) -> Any:
-        task = ranking_task(training.oracle(), float(self.C), training.size)
-        solver = self.solver or Bundle()
-        return minimise(task, solver, tol=float(self.tol), max_iter=int(self.max_iter), start=start, verbose=verbose)
 
     def check_learned(self) -> None:
         super().check_learned()
@@ -250,6 +239,11 @@ class TransductiveRanker(Ranker):
         check_table("query_scale_", self.query_scale_, (p,))
         check_table("the features of training_", stored["features"], (triplets.items.size, self.n_relevances_))
         check_table("the queries of training_", stored["queries"], (triplets.n_queries, p))
+
+
+def _solve(ranker: Any, task: Task, verbose: int, **options: Any) -> Solution:
+    limits: dict[str, Any] = {"tol": float(ranker.tol), "max_iter": int(ranker.max_iter), "verbose": verbose}
+    return minimise(task, ranker.solver or Bundle(), **limits, **options)
 
 
 def warn_unless_converged(ranker: Any, solution: Solution) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -178,7 +178,9 @@ def sample_items(
     n, n_items = shape
     rng = random_numbers(random_state)
     parts: list[tuple[Array, Array, Array]] = []
-    for block in _blocks(n, n_items):
+    step = max(1, BLOCK_ENTRIES // max(n_items, 1))
+    for start in range(0, n, step):
+        block = slice(start, min(start + step, n))
         values = np.array(relevance(block), dtype=np.float64)
         values[np.isnan(values)] = -np.inf
         own = itself[block]
@@ -205,12 +207,6 @@ def _best(values: Array, k: int) -> tuple[Array, Array]:
     if k and len(values):
         keep_best(values, 0, np.full(len(values), -1, dtype=np.int64), best, items)
     return best, items
-
-
-def _blocks(n: int, width: int) -> Iterator[slice]:
-    step = max(1, BLOCK_ENTRIES // max(width, 1))
-    for start in range(0, n, step):
-        yield slice(start, min(start + step, n))
 
 
 def grade_all(table: Array, itself: Array) -> Graded:

@@ -188,17 +188,12 @@ def _read(ranking: Any, relevance: Any, group: Any, k: Any = None) -> _Judged:
         raise ValueError(f"ranking must have items from -1 to {table.shape[1] - 1}, got {order.min()} to {order.max()}")
     if np.isinf(table).any():
         raise ValueError("relevance contains infinity; give finite numbers, or NaN for items that were not judged")
-    _refuse_repeats(order, table.shape[1])
+    listed = np.sort(np.where(order >= 0, order, table.shape[1] + np.arange(order.shape[1])), axis=1)
+    for q in np.flatnonzero((listed[:, 1:] == listed[:, :-1]).any(axis=1)):
+        raise ValueError(f"the ranking of query {q} contains an item twice")
     filled = np.where(np.isnan(table), 0.0, table)
     ranked = np.where(order >= 0, np.take_along_axis(filled, np.maximum(order, 0), axis=1), 0.0)
     return _Judged(ranked, filled)
-
-
-def _refuse_repeats(order: Array, n_items: int) -> None:
-    listed = np.sort(np.where(order >= 0, order, n_items + np.arange(order.shape[1])), axis=1)
-    if (listed[:, 1:] == listed[:, :-1]).any():
-        q = int(np.flatnonzero((listed[:, 1:] == listed[:, :-1]).any(axis=1))[0])
-        raise ValueError(f"the ranking of query {q} contains an item twice")
 
 
 def _gains(values: Array, gain: str) -> Array:

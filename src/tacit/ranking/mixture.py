@@ -169,16 +169,10 @@ class MixtureDescent(Method[MixtureState]):
         if not objective < now.objective:
             return replace(now, is_done=True)
         is_last = now.iteration == self.max_iter  # such a start ends as MAX_ITER, however little it gained
-        return replace(
-            now,
-            W=W,
-            Z=Z,
-            planes=planes,
-            objective=objective,
-            moved=float((self._classes(W) != self._classes(now.W)).mean()),
-            iteration=now.iteration + 1,
-            is_done=now.objective - objective <= self.tol * objective and not is_last,
-        )
+        is_done = now.objective - objective <= self.tol * objective and not is_last
+        moved = float((self._classes(W) != self._classes(now.W)).mean())
+        following = replace(now, W=W, Z=Z, planes=planes, objective=objective)
+        return replace(following, moved=moved, iteration=now.iteration + 1, is_done=is_done)
 
     def line(self, now: MixtureState, seconds: float) -> MixtureStep:
         return MixtureStep(now.start, now.iteration - 1, seconds, now.objective, now.moved)

@@ -90,21 +90,14 @@ class RankingOracle:
         number per query."""
         code = np.zeros(int(self.code_offsets[-1]), dtype=self.code_type)
         active = np.zeros(self.n_samples, dtype=np.int64)
-        given = self.triplets
-        if given.grades is not None and self._n_grades == 2:
-            count_two_grades(
-                scores, given.offsets, given.grades, margin, strict, self._better, self._worse, code, active
-            )
-        elif given.grades is not None:
-            count_graded(
-                scores, given.offsets, given.grades, given.n_grades, margin, strict,
-                self._better, self._worse, code, active,
-            )  # fmt: skip
+        given, rest = self.triplets, (margin, strict, self._better, self._worse, code, active)
+        if given.grades is None:
+            above, below = given.listed_pairs()
+            count_pairs(scores, given.pair_offsets, above, below, *rest)
+        elif self._n_grades == 2:
+            count_two_grades(scores, given.offsets, given.grades, *rest)
         else:
-            count_pairs(
-                scores, given.pair_offsets, *given.listed_pairs(), margin, strict,
-                self._better, self._worse, code, active,
-            )  # fmt: skip
+            count_graded(scores, given.offsets, given.grades, given.n_grades, *rest)
         return code, active
 
     def score_items(self, w: Array) -> Array:

@@ -92,9 +92,7 @@ class Ranker(Application, ABC):
         numbers_ = np.full(best.shape, -1, dtype=np.int64)
         for rows, columns, block in self._relevances().score_blocks(tables, found, weights):
             keep_best(block, columns.start, own[rows], best[rows], numbers_[rows])
-        return (
-            numbers_ if best.shape[1] == k else np.pad(numbers_, ((0, 0), (0, k - best.shape[1])), constant_values=-1)
-        )
+        return np.pad(numbers_, ((0, 0), (0, k - best.shape[1])), constant_values=-1)
 
     def decision_function(self, X: Any, items: Any = None, *, group: Any = None, query_features: Any = None) -> Array:
         """The score of every item for every query, (queries, items); of judged rows (rows,). Higher is better."""

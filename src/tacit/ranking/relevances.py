@@ -90,7 +90,9 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
         if not tables or len({len(table) for table in tables.values()}) > 1:
             sizes = {key: len(table) for key, table in tables.items()}
             raise ValueError(f"{name} must have families with the same number of rows, got rows {shorten(sizes)}")
-        self._refuse_negative(tables, name)
+        for family, kind in self._functions(tables):
+            if kind == "chi2" and tables[family].size and tables[family].min() < 0:
+                raise ValueError(f"{name}: family {shorten(family)} has negative values, but chi2 needs counts; use l2")
         return tables
 
     def names(self, queries: Any) -> list[str]:
@@ -221,11 +223,6 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"family {shorten(family)} must have at least one column, got {shorten(columns)}")
             tables[str(family)] = np.ascontiguousarray(part)
         return tables
-
-    def _refuse_negative(self, tables: Tables, name: str) -> None:
-        for family, kind in self._functions(tables):
-            if kind == "chi2" and tables[family].size and tables[family].min() < 0:
-                raise ValueError(f"{name}: family {shorten(family)} has negative values, but chi2 needs counts; use l2")
 
     def _open_cache(self, left: Tables, right: Tables) -> _Cache | None:
         if self.cache is None:

@@ -93,17 +93,14 @@ def count(
     columns = _choose(backward, columns_reach, size) if basis is None else _find_basis(backward, _reverse(basis[1]))
     value = (tree.ending if statistics == "string" else tree.passing) / total
     entries = _entries(tree, value, rows, *_prune(backward, columns))
-    block = _csr(entries[0], (rows.size, columns.size))
-    shifted = _csr(entries[1], (n_symbols * rows.size, columns.size))
-    return Hankel(
-        _read_strings(tree, rows),
-        _reverse(_read_strings(backward, columns)),
-        block,
-        shifted,
-        statistics,
-        tree.passing[rows] / total,
-        backward.passing[columns] / total,
+    heights = rows.size, n_symbols * rows.size
+    block, shifted = (
+        sparse.csr_array((values, (at, to)), shape=(height, columns.size))
+        for (at, to, values), height in zip(entries, heights, strict=True)
     )
+    basis = _read_strings(tree, rows), _reverse(_read_strings(backward, columns))
+    totals = tree.passing[rows] / total, backward.passing[columns] / total
+    return Hankel(*basis, block, shifted, statistics, *totals)
 
 
 def _choose(tree: PrefixTree, length: int, size: int | None) -> Array:
@@ -201,11 +198,6 @@ def _walk(
             suffix = table[slot]
             above = parent[above]
     return n_block, n_shifted
-
-
-def _csr(entries: tuple[Array, ...], shape: tuple[int, int]) -> Any:
-    rows, columns, values = entries
-    return sparse.csr_array((values, (rows, columns)), shape=shape)
 
 
 def _read_strings(tree: PrefixTree, nodes: Array) -> Ragged:

@@ -227,8 +227,9 @@ def project(tree: PrefixTree, model: NextSymbol, n_states: int, seed: int) -> Ex
     row[chosen] = np.arange(chosen.size)
     vectors = np.empty((chosen.size, model.initial.size))
     labels = np.zeros(tree.parent.size, dtype=np.int32)
-    none = np.empty((0, model.initial.size))
-    _group(tree, model, row, none, np.inf, vectors, labels)
+    none, path = np.empty((0, model.initial.size)), np.empty((int(tree.depth.max()) + 1, model.initial.size))
+    fixed = tree.symbol, tree.depth, model.initial, model.transitions, model.going_on, model.fresh
+    _walk(*fixed, row, none, np.inf, path, vectors, labels)
     sizes = np.linalg.norm(vectors, axis=1)
     largest = float(np.quantile(sizes, 0.99))
     vectors *= np.minimum(1.0, largest / np.maximum(sizes, 1e-300))[:, None]
@@ -236,18 +237,8 @@ def project(tree: PrefixTree, model: NextSymbol, n_states: int, seed: int) -> Ex
     groups = KMeans(n_states, n_init=1, max_iter=50, random_state=seed)
     groups.fit(vectors, sample_weight=tree.passing[chosen])
     row[:] = -1
-    _group(tree, model, row, np.ascontiguousarray(groups.cluster_centers_), largest, vectors, labels)
+    _walk(*fixed, row, np.ascontiguousarray(groups.cluster_centers_), largest, path, vectors, labels)
     return _count(tree, labels, n_states, len(model.transitions))
-
-
-def _group(
-    tree: PrefixTree, model: NextSymbol, row: Array, centres: Array, largest: float, vectors: Array, labels: Array
-) -> None:
-    deepest = int(tree.depth.max()) + 1
-    _walk(
-        tree.symbol, tree.depth, model.initial, model.transitions, model.going_on, model.fresh, row, centres,
-        largest, np.empty((deepest, model.initial.size)), vectors, labels,
-    )  # fmt: skip
 
 
 def _count(tree: PrefixTree, labels: Array, n: int, k: int) -> Expected:

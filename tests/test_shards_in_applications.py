@@ -47,7 +47,7 @@ def test_a_finder_takes_shards(sequences):
 def test_folders_that_are_no_shards_of_sequences_are_refused(sequences, capsys):
     (sequences / "empty").mkdir()
     Shards.write(sequences / "numbers", np.ones((20, 3)))
-    for folder, words in (("empty", "shards.json"), ("numbers", "holds numbers; write shards of sequences")):
+    for folder, words in (("empty", "shards.json"), ("numbers", "sequences")):
         assert main(["motif", str(sequences / folder), "--out", str(sequences / "none")]) != 0
         said = capsys.readouterr().err
         assert words in said
@@ -105,21 +105,21 @@ def test_maps_that_are_damaged_or_none_are_refused(tmp_path):
     images = list(np.random.default_rng(0).random((2, 40, 40)))
     MapShards.write(tmp_path / "maps", images, GradientMap(side=40), verbose=0)
     np.save(tmp_path / "maps" / "maps.npy", np.ones((3, 5)))
-    with pytest.raises(ValueError, match=r"does not describe these 2 maps; write the shards again"):
+    with pytest.raises(ValueError, match="2 maps"):
         MapShards(tmp_path / "maps")
     shapes = tmp_path / "maps" / "maps.npy"
     for content in (b"", b"nonsense", shapes.read_bytes()[:-8]):
         shapes.write_bytes(content)
-        with pytest.raises(ValueError, match=r"maps.npy is damaged: .*; write the shards again"):
+        with pytest.raises(ValueError, match=r"maps\.npy"):
             MapShards(tmp_path / "maps")
     np.save(shapes, np.full((2, 5), np.nan))
-    with pytest.raises(ValueError, match=r"holds other numbers than sizes of maps"):
+    with pytest.raises(ValueError, match="sizes"):
         MapShards(tmp_path / "maps")
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match=r"spool=.*file' is a file; give a folder"):
+    with pytest.raises(ValueError, match="spool"):
         MapShards.write_in(tmp_path / "file", images, GradientMap(side=40), verbose=0)
     Shards.write(tmp_path / "rows", np.ones((4, 2)))
-    with pytest.raises(FileNotFoundError, match="these shards are no feature maps"):
+    with pytest.raises(FileNotFoundError, match="maps"):
         MapShards(tmp_path / "rows")
-    with pytest.raises(FileExistsError, match="is not empty"):
+    with pytest.raises(FileExistsError, match="empty"):
         MapShards.write(tmp_path / "maps", images, GradientMap(side=40), verbose=0)

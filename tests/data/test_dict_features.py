@@ -81,12 +81,12 @@ def test_candidates_may_be_dicts_too():
 
 def test_what_is_no_dict_is_named(sentences):
     X, y = sentences
-    with pytest.raises(ValueError, match=r"tokens are dicts of features.*make_pipeline\(Ragged.map\(DictVectorizer"):
+    with pytest.raises(ValueError, match="DictVectorizer"):
         StructuredSVM(Chain()).fit(X, y)
-    with pytest.raises(ValueError, match="bag 1 mixes dicts of features and others: row 1 is 'dog'"):
+    with pytest.raises(ValueError, match="'dog'"):
         Ragged.map(DictVectorizer()).fit([X[0], [{"word": "a"}, "dog"]])
     model = make_pipeline(Ragged.map(DictVectorizer()), StructuredSVM(Chain()))
-    with pytest.raises(ValueError, match="sequence 1 has 0 tokens"):
+    with pytest.raises(ValueError, match="sequence 1"):
         model.fit([X[0], []], [y[0], []])
 
 

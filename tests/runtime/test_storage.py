@@ -94,15 +94,15 @@ def test_a_users_problem_must_be_passed(iris, tmp_path):
     model = StructuredSVM(Mine()).fit(*iris)
     path = tmp_path / "mine"
     model.save(path)
-    with pytest.raises(StorageError, match=r"trained on Mine, which is not a class of tacit; pass it"):
+    with pytest.raises(StorageError, match="Mine"):
         tacit.load(path)
-    with pytest.raises(StorageError, match="trained on Mine, got problem=Multiclass"):
+    with pytest.raises(StorageError, match="problem=Multiclass"):
         tacit.load(path, problem=Multiclass())
     np.testing.assert_array_equal(tacit.load(path, problem=Mine()).predict(iris[0]), model.predict(iris[0]))
 
 
 def test_a_problem_that_is_not_needed_is_refused(saved):
-    with pytest.raises(StorageError, match="leave out problem="):
+    with pytest.raises(StorageError, match="problem="):
         tacit.load(saved, problem=Multiclass())
 
 
@@ -110,7 +110,7 @@ def test_a_problem_that_is_not_needed_is_refused(saved):
 def test_truncated_files_are_refused(saved, keep):
     blob = saved.read_bytes()
     saved.write_bytes(blob[: int(keep * len(blob)) if isinstance(keep, float) else keep])
-    with pytest.raises(StorageError, match="truncated or not a tacit file"):
+    with pytest.raises(StorageError, match="truncated"):
         tacit.load(saved)
 
 
@@ -131,20 +131,20 @@ def test_changed_bytes_are_refused(saved):
 
 def test_a_tampered_header_is_refused(saved):
     rewrite(saved, lambda text: text.replace('"C": 100.0', '"C": 200.0'))
-    with pytest.raises(StorageError, match="was changed after it was written"):
+    with pytest.raises(StorageError, match="changed"):
         tacit.load(saved)
 
 
 def test_a_newer_format_is_refused(saved):
     rewrite(saved, lambda text: text.replace('"format": 1', '"format": 2'))
-    with pytest.raises(StorageError, match="reads formats up to 1: upgrade"):
+    with pytest.raises(StorageError, match="upgrade"):
         tacit.load(saved)
 
 
 def test_unknown_classes_are_never_built(tmp_path):
     for name in ("os.system", "minimise", "Path", "eval"):
         write_archive(tmp_path / "model", "model", {"learner": name, "params": {}, "facts": {}}, {})
-        with pytest.raises(StorageError, match="not a class that this tacit restores"):
+        with pytest.raises(StorageError, match="class"):
             tacit.load(tmp_path / "model")
     parts = {"learner": "StructuredSVM", "params": {"problem": {"$object": "Popen", "parts": {}}}, "facts": {}}
     write_archive(tmp_path / "model", "model", parts, {})
@@ -154,15 +154,15 @@ def test_unknown_classes_are_never_built(tmp_path):
 
 def test_other_kinds_of_files_are_refused(tmp_path):
     write_archive(tmp_path / "state", "checkpoint", {}, {})
-    with pytest.raises(StorageError, match="is a checkpoint, not a model"):
+    with pytest.raises(StorageError, match="checkpoint"):
         tacit.load(tmp_path / "state")
-    with pytest.raises(FileNotFoundError, match="no file"):
+    with pytest.raises(FileNotFoundError, match="file"):
         tacit.load(tmp_path / "nothing")
     np.savez_compressed(tmp_path / "other.npz", a=np.zeros(1000))
-    with pytest.raises(StorageError, match="compressed parts"):
+    with pytest.raises(StorageError, match="compressed"):
         tacit.load(tmp_path / "other.npz")
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(StorageError, match="not a tacit file"):
+    with pytest.raises(StorageError, match="tacit file"):
         tacit.load(tmp_path / "text")
 
 
@@ -175,18 +175,18 @@ def test_a_users_learner_is_restored_with_its_class_alone(iris, tmp_path):
     loaded = tacit.load(tmp_path / "mine", classes=[MySVM])
     assert type(loaded) is MySVM
     assert (loaded.predict(iris[0]) == model.predict(iris[0])).all()
-    with pytest.raises(StorageError, match=r"names 'MySVM'.*classes=\[MySVM\]"):
+    with pytest.raises(StorageError, match=r"classes=\[MySVM\]"):
         tacit.load(tmp_path / "mine")
 
 
 def test_a_class_that_borrows_a_name_of_tacit_is_refused_when_saving(iris, tmp_path):
     Borrowed = type("StructuredSVM", (StructuredSVM,), {"__module__": __name__})
-    with pytest.raises(StorageError, match="has the name of a class of tacit"):
+    with pytest.raises(StorageError, match="name"):
         Borrowed(Multiclass()).fit(*iris).save(tmp_path / "mine")
 
 
 def test_a_class_without_check_is_not_stored():
-    with pytest.raises(TypeError, match="Unchecked has no method check"):
+    with pytest.raises(TypeError, match="Unchecked"):
         storable(type("Unchecked", (), {}))
     assert find_stored("Unchecked") is None
     assert find_stored("windows") is None  # a function that tacit exports
@@ -196,24 +196,24 @@ def test_what_could_not_be_loaded_again_is_not_saved(iris, tmp_path):
     model = StructuredSVM(Multiclass()).fit(*iris)
     line = namedtuple("Line", "gap")(0.0)
     type(line).__module__ = "tacit.somewhere"
-    with pytest.raises(StorageError, match=r"fact\.history_ is a Line, which tacit\.load does not restore"):
+    with pytest.raises(StorageError, match=r"fact\.history_"):
         storage.save(tmp_path / "model", model, model.learned_attributes() | {"history_": line})
 
 
 def test_malformed_headers_are_refused(tmp_path):
     path = tmp_path / "model"
     for header, words in (
-        ({"learner": "Bundle", "params": {}, "facts": {}}, "not a learner"),
-        ({"learner": "StructuredSVM", "params": {"problem": None}, "facts": {"gap_": 1.0}}, "not a tacit model"),
-        ({"learner": "StructuredSVM", "params": {"nonsense": 1}, "facts": {}}, "not a tacit model"),
-        ({"learner": "StructuredSVM"}, "missing or malformed"),
+        ({"learner": "Bundle", "params": {}, "facts": {}}, "learner"),
+        ({"learner": "StructuredSVM", "params": {"problem": None}, "facts": {"gap_": 1.0}}, "tacit model"),
+        ({"learner": "StructuredSVM", "params": {"nonsense": 1}, "facts": {}}, "tacit model"),
+        ({"learner": "StructuredSVM"}, "malformed"),
     ):
         write_archive(path, "model", header, {})
         with pytest.raises(StorageError, match=words):
             tacit.load(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("header.json", "[" * 100000)
-    with pytest.raises(StorageError, match="not a tacit file"):
+    with pytest.raises(StorageError, match="tacit file"):
         tacit.load(path)
 
 
@@ -228,7 +228,7 @@ def test_files_have_ordinary_permissions(saved):
 
 
 def test_python_objects_are_refused_when_saving(tmp_path):
-    with pytest.raises(StorageError, match="holds Python objects"):
+    with pytest.raises(StorageError, match="objects"):
         write_archive(tmp_path / "x", "model", {}, {"a": np.array([object()])})
     assert list(tmp_path.iterdir()) == []
 
@@ -237,7 +237,7 @@ def test_a_schema_that_does_not_fit_is_refused_before_a_kernel_reads_it(saved, i
     """A sealed file may still lie about its sizes."""
     model = tacit.load(saved)
     model.schema_ = replace(model.schema_, blocks={"weights": (1, 4), "intercept": (1,)})
-    with pytest.raises(ValueError, match="do not fit 3 classes × 4 features"):
+    with pytest.raises(ValueError, match="3 classes"):
         model.impute(*iris)
 
 

@@ -12,14 +12,7 @@ from tacit.data.arrays import Array, checksum
 from tacit.data.parameters import random_numbers, shorten
 from tacit.data.specs import choice, either, estimator, parameter, positive, share, switch, whole
 from tacit.learners.descents.descent import Descent, Iteration
-from tacit.learners.descents.multistart import (
-    MAX_STARTS,
-    Ended,
-    MultiStart,
-    Run,
-    RunTable,
-    warn_unless_converged,
-)
+from tacit.learners.descents.multistart import MAX_STARTS, Ended, MultiStart, Run, RunTable, warn_unless_converged
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.descents.starts import OnlineDescent, digest_init, find_beginning, given_weights
 from tacit.learners.learner import Learner, Traits

@@ -15,16 +15,7 @@ import numpy as np
 
 from tacit.data.arrays import Array, is_table
 from tacit.data.labels import find_labels, read_labels
-from tacit.data.parameters import (
-    file_path,
-    has_length,
-    is_not_negative,
-    number,
-    numbers,
-    shorten,
-    switch,
-    whole_number,
-)
+from tacit.data.parameters import file_path, has_length, is_not_negative, number, numbers, shorten, switch, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.specs import Spec, any_number, between, check_parameters, declared, finite, instance, optional, whole
 from tacit.oracle import (

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LONGEST = 35  # words of a sentence
 
 FORMS = {  # what is written: what to write instead
-    r"\b(is|are|was|were|has|have) no (?!longer|attribute|effect|(more|fewer|less) than)": "is not a ..., must be ...",
+    r"(?<![Tt]here )\b(is|are|was|were) no (?!longer\b|\w+ than\b)": "is not a ..., must be ...",
     r"\b[Tt]old\b": "what it is: given, known, printed, stated",
     r"\b(once|twice|times|seconds|ms|bytes|numbers?|values?|calls?|passes|lines?|MB|GB) an? "
     r"(sample|row|bag|step|pass|fit|round|start|iteration|class|state|label|token|sentence|image|call|query)\b": "per",
@@ -110,6 +110,7 @@ def _python(tree: ast.Module) -> Iterator[tuple[int, str]]:
             doc := ast.get_docstring(node, clean=True)
         ):
             prose = re.sub(r"(?m)^\s*>>>(.*\n?)(^(?!\s*$).*\n?)*", "\n", doc + "\n")
+            prose = re.sub(r"(?m)::\n\n((?: +.*)?\n)+", "\n\n", prose)  # blocks of formulas
             line = node.body[0].lineno
             for text in re.split(r"\n\s*\n|\n(?=\s*[-*] )|\n(?=\w+(?:, \w+)* : )|(?<=\w) : ", prose):
                 yield line, _clean(" ".join(text.split()))
@@ -123,14 +124,16 @@ def _python(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _strings(nodes: list[ast.expr]) -> Iterator[tuple[int, str]]:
+    inside: set[int] = set()
     for node in nodes:
         for part in ast.walk(node):
             if isinstance(part, ast.JoinedStr):
+                inside |= {id(piece) for piece in ast.walk(part)}
                 yield (
                     part.lineno,
                     _clean("".join(str(v.value) if isinstance(v, ast.Constant) else "`x`" for v in part.values)),
                 )
-            elif isinstance(part, ast.Constant) and isinstance(part.value, str) and " " in part.value:
+            elif isinstance(part, ast.Constant) and isinstance(part.value, str) and id(part) not in inside:
                 yield part.lineno, _clean(part.value)
 
 

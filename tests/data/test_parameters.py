@@ -192,7 +192,7 @@ def test_loss_tables_that_do_not_fit_are_refused_before_a_kernel_reads_them():
         with pytest.raises(ValueError, match="loss table"):
             oracle.with_loss(wrong)
     bags = bound(Candidates(), X.reshape(50, 3, 4), np.arange(50) % 2)
-    with pytest.raises(ValueError, match="do not fit these samples"):
+    with pytest.raises(ValueError, match="tables of a loss"):
         HiddenLoss(np.zeros(50, int), [np.zeros((2, 2))]).table(2, bags.offsets, np.zeros(50, int), np.full(50, 2))
     with pytest.raises(ValueError, match=r"hidden\[0\]"):
         bags.with_hidden(np.full(50, 3))

@@ -64,8 +64,8 @@ def oracle_calls(draw: Draw):
     }
     if hasattr(oracle, "difference"):
         calls["difference"] = lambda: oracle.difference(code, tried, coef, rows)
-    if hasattr(oracle, "ranked"):
-        calls["ranked"] = lambda: oracle.ranked(w, tried, 2, rows).code
+    if hasattr(oracle, "best_hidden"):
+        calls["best_hidden"] = lambda: oracle.best_hidden(w, tried, 2, rows).code
     if hasattr(oracle, "best_under"):
         calls["best_under"] = lambda: oracle.best_under(w, tried, rows).value
     return calls[draw.pick(calls)]()

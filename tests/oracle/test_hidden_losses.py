@@ -214,7 +214,7 @@ def test_a_function_is_a_loss(placed, tmp_path):
     model = IterativeLatentSVM(problem, C=50).fit(X, y)
     model.save(tmp_path / "model")
     assert np.array_equal(load(tmp_path / "model", problem=problem).predict(X), model.predict(X))
-    for wrong, why in ((lambda *_: 1.0, "truth must cost nothing"), (lambda *_: -1, "not negative")):
+    for wrong, why in ((lambda *_: 1.0, "truth must cost nothing"), (lambda *_: -1, "from 0")):
         with pytest.raises(ValueError, match=why):
             StructuredSVM(Candidates(loss=wrong)).fit(X, y, hidden=hidden)
 

@@ -199,7 +199,7 @@ def test_shards_are_oracles_too():
         view = shards.with_hidden(np.array([1, 0]))
         assert type(view) is type(shards)
         assert (view.impute(np.ones(4)).code == oracle.with_hidden(np.array([1, 0])).impute(np.ones(4)).code).all()
-        with pytest.raises(ValueError, match="step one"):
+        with pytest.raises(ValueError, match="step 1"):
             shards.predict(np.ones(4), slice(0, 2, 2))
 
 

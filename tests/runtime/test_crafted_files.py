@@ -464,5 +464,5 @@ def test_what_is_no_path_is_refused(wrong, tmp_path):
         StructuredSVM(Multiclass(), checkpoint=str(tmp_path / "a\0b")).fit(X, Y)
     with pytest.raises(FileNotFoundError, match="could not be written"):
         model.save(tmp_path / "nowhere" / "model")
-    with pytest.raises(FileNotFoundError, match="file"):
+    with pytest.raises(FileNotFoundError, match="exist"):
         tacit.load("x" * 5000)

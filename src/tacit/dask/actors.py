@@ -127,7 +127,7 @@ class Actors:
 
     def call(self, questions: Mapping[int, bytes]) -> dict[int, bytes]:
         """Ask actors at once, each its question. Lost actors are built again, and asked once more."""
-        self._spread()
+        self._use_idle_worker()
         answers: dict[int, bytes] = {}
         waiting = dict(questions)
         for _ in range(MAX_LOSSES):
@@ -152,7 +152,7 @@ class Actors:
         while waiting:
             await asyncio.wait([calls[k] for k in waiting], timeout=POLL)
             waiting = {k for k in waiting if not calls[k].done()}
-            known = await self._known() if waiting else set()
+            known = await self._live_workers() if waiting else set()
             for k in [k for k in waiting if self._homes[k] not in known]:
                 calls[k].cancel()
                 waiting.remove(k)
@@ -225,7 +225,7 @@ class Actors:
             ShardActor, self.shards[k], workers=[home], allow_other_workers=False, actor=True, pure=False
         )
 
-    def _spread(self) -> None:
+    def _use_idle_worker(self) -> None:
         """Where a worker has several actors and another has none, because it came back, move one."""
         if not self._is_crowded or time.monotonic() - self._looked < POLL:
             return
@@ -253,9 +253,9 @@ class Actors:
         raise RuntimeError("the cluster has no workers; start some, and fit again")
 
     def _is_alive(self, home: str) -> bool:
-        return home in self.client.sync(self._known)
+        return home in self.client.sync(self._live_workers)
 
-    async def _known(self) -> set[str]:
+    async def _live_workers(self) -> set[str]:
         """The workers that have shown a sign of life."""
         known = (await self.client.scheduler.identity(n_workers=-1))["workers"]
         now = time.time()

@@ -48,9 +48,9 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
     ----------
     model : a learner, such as `tacit.LatentSVM` with `tacit.solvers.Bundle` or `tacit.HiddenCRF`, with a problem that
         takes shards, such as `tacit.problems.Candidates`
-    X : a folder of shards that every worker sees (`tacit.Ragged.to_shards`); a ``dask.array`` or ``dask.dataframe``
-        with one row per sample; a ``dask.bag`` of bags; or a list of delayed parts or of functions, each of which
-        returns the samples of one shard
+    X : a folder of shards that every worker can read (`tacit.Ragged.to_shards`), or a Dask collection: a ``dask.array``
+        or ``dask.dataframe`` with one row per sample, or a ``dask.bag`` of bags. A list of delayed parts or of
+        functions works too; each returns the samples of one shard
     y, hidden, sample_weight : as in ``model.fit``, in memory; Dask collections of them are computed
     client : a ``distributed.Client``; None for the one that was made last
     """
@@ -62,7 +62,7 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
     if model.asks_for_rows or isinstance(solver, FrankWolfe | Subgradient):
         who = type(model).__name__ if model.asks_for_rows else f"solver={solver!r}"
         raise CapabilityError(
-            f"{who} asks for single samples, which are on the workers; use a learner such as LatentSVM with Bundle(), "
+            f"{who} needs single samples, which are on the workers; use a learner such as LatentSVM with Bundle(), "
             "or fit on one machine: model.fit(tacit.Shards.open(folder), y)"
         )
     client = _find_client(client)
@@ -161,8 +161,8 @@ class RemoteTable(Table):
 
     def __getitem__(self, key: Any) -> Array:
         raise CapabilityError(
-            "a step asks for single rows, which are on the workers; use solver=Bundle() and init='weights', and with "
-            "known hidden values unknown_weight=1.0, or fit on one machine: model.fit(tacit.Shards.open(folder), y)"
+            "this step needs single rows, which are on the workers; use solver=Bundle(), init='weights' and "
+            "unknown_weight=1.0, or fit on one machine: model.fit(tacit.Shards.open(folder), y)"
         )
 
     @property

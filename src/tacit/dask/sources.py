@@ -44,7 +44,7 @@ class FolderSource:
 
 @dataclass(frozen=True)
 class LoadedSource:
-    """A shard that a function, or a Dask graph, makes; it is made anew when its worker is lost."""
+    """A shard that a function, or a Dask graph, makes; it is made again when its worker is lost."""
 
     load: Any
     name: str

@@ -22,7 +22,7 @@ def span(rows: slice, n: int) -> tuple[int, int]:
     """First and last (exclusive) of a slice of step one among n samples."""
     first, last, step = rows.indices(n)
     if step != 1:
-        raise ValueError(f"slices of rows have step one, got step {step}; use an array of indices")
+        raise ValueError(f"slices of rows must have step 1, got {step}; use an array of indices")
     return first, max(first, last)
 
 
@@ -121,9 +121,9 @@ def as_csr(values: Any) -> Any:
         matrix = sparse.csr_array(values)
         matrix.check_format(full_check=True)  # kernels, and SciPy itself, go where the indices say
     except (ValueError, TypeError) as error:
-        raise ValueError(f"a sparse matrix that is not one: {error}; build it anew") from error
+        raise ValueError(f"the sparse matrix is damaged: {error}; build it again") from error
     if matrix.dtype.kind not in "biuf":
-        raise ValueError(f"a sparse matrix of {matrix.dtype}, not of numbers; encode it first")
+        raise ValueError(f"the sparse matrix must hold numbers, got {matrix.dtype}; encode it first")
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()

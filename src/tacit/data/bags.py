@@ -93,16 +93,16 @@ def rows_of_arrow(column: Any) -> tuple[Array, Array]:
     if hasattr(column, "combine_chunks"):
         column = column.combine_chunks()
     if hasattr(column, "num_chunks"):
-        column = column.chunk(0) if column.num_chunks == 1 else _joined(column)
+        column = column.chunk(0) if column.num_chunks == 1 else _join_chunks(column)
     if not hasattr(column, "flatten") or not hasattr(getattr(column, "type", None), "value_type"):
         raise TypeError(
-            f"a pyarrow column of lists expected, got {getattr(column, 'type', type(column).__name__)}; "
+            f"the pyarrow column must hold lists, got {getattr(column, 'type', type(column).__name__)}; "
             "pick one column of a table, and put single numbers into lists"
         )
     if column.null_count:
         row = next(i for i in range(len(column)) if not column[i].is_valid)
         raise ValueError(f"bag {row} is null; drop it or give it rows")
-    lengths = np.asarray(column.value_lengths()) if hasattr(column, "value_lengths") else _fixed(column)
+    lengths = np.asarray(column.value_lengths()) if hasattr(column, "value_lengths") else _fixed_lengths(column)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     rows = column.flatten()
     if not hasattr(rows, "flatten") or not hasattr(rows.type, "value_type"):
@@ -110,7 +110,7 @@ def rows_of_arrow(column: Any) -> tuple[Array, Array]:
     if rows.null_count:
         row = next(i for i in range(len(rows)) if not rows[i].is_valid)
         raise ValueError(f"bag {locate(offsets, row)[0]} holds a row that is null; drop the row or fill it")
-    widths = np.asarray(rows.value_lengths()) if hasattr(rows, "value_lengths") else _fixed(rows)
+    widths = np.asarray(rows.value_lengths()) if hasattr(rows, "value_lengths") else _fixed_lengths(rows)
     width = int(widths[0]) if widths.size else 0
     other = np.flatnonzero(widths != width)
     if other.size:
@@ -122,13 +122,13 @@ def rows_of_arrow(column: Any) -> tuple[Array, Array]:
     return _numbers(rows.flatten(), offsets, width).reshape(len(rows), width), offsets
 
 
-def _joined(column: Any) -> Any:
+def _join_chunks(column: Any) -> Any:
     import pyarrow
 
     return pyarrow.concat_arrays(column.chunks) if column.num_chunks else pyarrow.array([], column.type)
 
 
-def _fixed(column: Any) -> Array:
+def _fixed_lengths(column: Any) -> Array:
     return np.full(len(column), column.type.list_size)
 
 
@@ -139,5 +139,5 @@ def _numbers(column: Any, offsets: Array, width: int) -> Array:
         raise ValueError(f"bag {locate(offsets, place // max(width, 1))[0]} holds a number that is null; fill it first")
     numbers = np.asarray(column.to_numpy(zero_copy_only=False))
     if numbers.dtype.kind not in "biuf":
-        raise ValueError(f"a pyarrow column of lists of numbers expected, got numbers of type {column.type}")
+        raise ValueError(f"the lists of the pyarrow column must hold numbers, got {column.type}")
     return numbers

@@ -63,7 +63,7 @@ def read_labels(y: Any, n: int) -> Array:
     if labels.dtype == object:
         labels = _of_one_kind(labels)
     if labels.dtype.kind not in "biufUS":
-        raise ValueError(f"labels are numbers or strings, y holds {labels.dtype}")
+        raise ValueError(f"labels must be numbers or strings, but y holds {labels.dtype}")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         i = int(np.flatnonzero(~np.isfinite(labels))[0])
         raise ValueError(f"y[{i}] is {labels[i]}: Input y contains NaN or infinity; {UNLABELLED}")
@@ -139,7 +139,7 @@ def reject_unknown(found: Array, classes: Array, labels: Array) -> None:
     if unknown.size:
         i = int(unknown[0])
         raise ValueError(
-            f"y[{i}] is {shorten(labels[i].item())}, which is none of the classes {shorten(classes.tolist())}; "
+            f"y[{i}] is {shorten(labels[i].item())}, which is not one of the classes {shorten(classes.tolist())}; "
             "drop the sample or list the label in classes=[...]"
         )
 

@@ -1,8 +1,8 @@
 """Parameters as users write them, checked and turned into plain Python values where they are read.
 
-A whole number may come as any integer type of NumPy, and arithmetic in a narrow one wraps: ``4 ** np.uint8(4)`` is 0,
-and a table of no entries is then written to by a kernel that takes it for one of 256. So nothing reads a parameter but
-through these functions, and what they return is a Python number, which has no width.
+A whole number may come as any integer type of NumPy, and arithmetic in a narrow one wraps: ``4 ** np.uint8(4)`` is 0. A
+kernel would then write 256 entries to an empty table. So all parameters are read through these functions, which return
+Python numbers.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def file_path(name: str, value: Any) -> Path:
     >>> file_path("checkpoint", "fit\\0.state")
     Traceback (most recent call last):
     ...
-    ValueError: checkpoint='fit\\x00.state' holds a NUL character, which no path has; name another file
+    ValueError: checkpoint='fit\\x00.state' has a NUL character, which a path cannot have; name another file
     """
     try:
         text = os.fspath(value)
@@ -252,11 +252,11 @@ def file_path(name: str, value: Any) -> Path:
     if not isinstance(text, str) or not text:
         raise TypeError(f"{name} must be a path, such as 'model.tacit', got {name}={shorten(value)}")
     if "\0" in text:
-        raise ValueError(f"{name}={shorten(text)} holds a NUL character, which no path has; name another file")
+        raise ValueError(f"{name}={shorten(text)} has a NUL character, which a path cannot have; name another file")
     try:
         os.fsencode(text)
     except UnicodeEncodeError as error:
-        raise ValueError(f"{name}={shorten(text)} holds what is no character; name another file") from error
+        raise ValueError(f"{name}={shorten(text)} has something that is not a character; name another file") from error
     return Path(text)
 
 

@@ -97,7 +97,7 @@ class Ragged:
             try:
                 values = np.asarray(values)
             except ValueError as error:
-                raise ValueError(f"values are no table of rows: {find_uneven(values) or reason(error)}") from error
+                raise ValueError(f"values must be a table: {find_uneven(values) or reason(error)}") from error
         if values.ndim == 0:
             raise ValueError("values must have at least one dimension (rows), got a single number")
         offsets = check_offsets(offsets, values.shape[0])
@@ -239,7 +239,7 @@ class Ragged:
         2
         """
         if isinstance(parts, Ragged) or not is_list(parts):
-            raise TypeError(f"a list of Ragged expected, got {shorten(parts)}; write [first, second]")
+            raise TypeError(f"parts must be a list of Ragged, such as [first, second], got {shorten(parts)}")
         bags = [Ragged.of(part) for part in parts]
         if not bags:
             raise ValueError("nothing to concatenate: give at least one Ragged")
@@ -262,7 +262,7 @@ class Ragged:
         Ragged(2 samples, 1–2 rows each; 3 × 2 float64)
         """
         if isinstance(samples, str | bytes | dict) or not is_list(samples):
-            raise TypeError(f"a list of bags expected, got {shorten(samples)}")
+            raise TypeError(f"samples must be a list of bags, got {shorten(samples)}")
         return Ragged(*rows_of_list(samples))
 
     @staticmethod
@@ -278,7 +278,7 @@ class Ragged:
         array([1., 3.])
         """
         if not hasattr(frame, "columns") or not hasattr(frame, "groupby"):
-            raise TypeError(f"a pandas table expected, got {shorten(frame)}; use Ragged.of for lists")
+            raise TypeError(f"frame must be a pandas DataFrame, got {shorten(frame)}; use Ragged.of for lists")
         if not is_hashable(bag) or bag not in frame.columns:
             raise ValueError(f"no column {shorten(bag)} in the frame; its columns are {shorten(list(frame.columns))}")
         missing = np.flatnonzero(frame[bag].isna().to_numpy())
@@ -304,17 +304,19 @@ class Ragged:
         if type(samples).__module__.split(".")[0] == "pyarrow":
             return Ragged(*rows_of_arrow(samples))
         if hasattr(samples, "in_memory"):
-            raise TypeError(f"bags in memory expected, got {samples!r}; write shards.in_memory()")
+            raise TypeError(f"bags must be in memory, got {samples!r}; write shards.in_memory()")
         if isinstance(samples, np.ndarray) and samples.dtype != object and samples.ndim >= 2:
             n, rows = samples.shape[:2]
             return Ragged(samples.reshape(n * rows, *samples.shape[2:]), np.arange(n + 1) * rows)
         if sparse.issparse(samples) or isinstance(samples, (str, bytes, dict)) or hasattr(samples, "columns"):
             raise TypeError(
-                f"bags expected, got one {type(samples).__name__}; give a list of arrays, "
+                f"samples must be bags, got one {type(samples).__name__}; give a list of arrays, "
                 "Ragged(values, offsets) or Ragged.from_frame(df, bag=...)"
             )
         if not is_list(samples):
-            raise TypeError(f"bags expected, got {shorten(samples)}; give a list of arrays, or Ragged(values, offsets)")
+            raise TypeError(
+                f"samples must be bags, got {shorten(samples)}; give a list of arrays, or Ragged(values, offsets)"
+            )
         return Ragged.from_list(samples)
 
 

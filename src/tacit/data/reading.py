@@ -39,10 +39,10 @@ def read_bytes(place: Path, max_bytes: Any = MAX_BYTES) -> bytes:
     """
     room = whole_number("max_bytes", max_bytes, 1, 1 << 62)
     try:
-        with opened(place) as stream:
+        with open_unpacked(place) as stream:
             content: bytes = stream.read(room + 1)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{named(place)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
+        raise ValueError(f"{quote(place)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
     except OSError as error:
         raise unreadable(place, error) from error
     if len(content) > room:
@@ -55,10 +55,10 @@ def read_text(place: Path, encoding: str = "utf-8", max_bytes: Any = MAX_BYTES) 
     try:
         return read_bytes(place, max_bytes).decode(encoding)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{named(place)} is not text in {encoding.upper()} ({reason(error)})") from error
+        raise ValueError(f"{quote(place)} is not text in {encoding.upper()} ({reason(error)})") from error
 
 
-def opened(place: Path) -> Any:
+def open_unpacked(place: Path) -> Any:
     """A stream of the unpacked bytes of a file."""
     return gzip.open(place) if place.suffix == ".gz" else place.open("rb")
 
@@ -69,7 +69,7 @@ def check_promise(place: Path, promised: int, max_bytes: Any) -> None:
     on_disk = place.stat().st_size
     if promised > on_disk * (DEFLATE if place.suffix in (".gz", ".npz") else 1):
         raise ValueError(
-            f"{named(place)} is too short: it promises {promised} bytes, and {on_disk} are on disk; it is truncated or "
+            f"{quote(place)} is too short: it promises {promised} bytes, and {on_disk} are on disk; it is truncated or "
             "changed: fetch it again"
         )
     if promised > room:
@@ -79,17 +79,17 @@ def check_promise(place: Path, promised: int, max_bytes: Any) -> None:
 def too_large(place: Path, size: str, room: int) -> ValueError:
     """The error of a file above the limit."""
     return ValueError(
-        f"{named(place)} unpacks to {size} bytes, and at most {room} are read; raise max_bytes= if you trust it"
+        f"{quote(place)} unpacks to {size} bytes, and at most {room} are read; raise max_bytes= if you trust it"
     )
 
 
 def unreadable(place: Path, error: OSError) -> OSError:
     """The error of a file that is there and cannot be read."""
-    told = f"{named(place)} could not be read: {error.strerror or error}"
-    return OSError(error.errno, told) if error.errno else OSError(told)
+    message = f"{quote(place)} could not be read: {error.strerror or error}"
+    return OSError(error.errno, message) if error.errno else OSError(message)
 
 
-def named(place: str | os.PathLike[str]) -> str:
+def quote(place: str | os.PathLike[str]) -> str:
     """A file as messages name it: the end of a long path, in quotes."""
     text = os.fspath(place)
     return repr(text) if len(text) <= 300 else shorten(text, 300)
@@ -116,7 +116,7 @@ def find_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
     place = find_place(folder) if folder is not None else Path(str(home)) / under
     if not os.path.isdir(place):
         why = f" ({VARIABLE} is {home!r})" if folder is None else ""
-        raise FileNotFoundError(f"there is no folder {named(place)}{why}")
+        raise FileNotFoundError(f"the folder {quote(place)} does not exist{why}")
     return place
 
 
@@ -125,7 +125,7 @@ def find_file(path: str | os.PathLike[str], what: str) -> Path:
     place = find_place(path)
     if not os.path.isfile(place):
         kind = "a folder" if os.path.isdir(place) else "missing"
-        raise FileNotFoundError(f"{named(place)} is {kind}, and should be {what}")
+        raise FileNotFoundError(f"{quote(place)} is {kind}, and should be {what}")
     return place
 
 
@@ -140,5 +140,5 @@ def find_packed(folder: Path, name: str, remedy: str) -> Path:
     """The file ``name.gz`` or ``name`` of a folder, whichever exists."""
     found = next((path for end in (".gz", "") if os.path.isfile(path := folder / f"{name}{end}")), None)
     if found is None:
-        raise FileNotFoundError(f"{named(folder)} lacks {shorten(name)}, plain or .gz; {remedy}")
+        raise FileNotFoundError(f"{quote(folder)} lacks {shorten(name)}, plain or .gz; {remedy}")
     return found

@@ -74,7 +74,7 @@ class TextKind(Protocol):
         """The bytes that are stored: letters as they are compared."""
 
 
-def listed(path: Path) -> Path:
+def manifest_or_file(path: Path) -> Path:
     """The file that stands for a path: of a folder of shards their list, with the checksums of all."""
     if not os.path.isdir(path):
         return path
@@ -87,13 +87,13 @@ def new_folder(folder: Any) -> Path:
     path = file_path("folder", folder)
     try:
         if path.is_dir() and any(path.iterdir()):
-            raise FileExistsError(f"{_told(path)} is not empty; shards are written to a new folder")
+            raise FileExistsError(f"{_one_line(path)} is not empty; shards are written to a new folder")
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         if error.errno is None:
             raise
-        told = f"no shards can be written to {_told(path)}: {error.strerror}"
-        raise OSError(error.errno, told) from error
+        message = f"no shards can be written to {_one_line(path)}: {error.strerror}"
+        raise OSError(error.errno, message) from error
     return path
 
 
@@ -137,7 +137,7 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     if not os.path.isfile(path):
         why = "is no folder that this process sees" if not os.path.isdir(folder) else f"has no {MANIFEST}"
-        raise FileNotFoundError(f"{_told(folder)} {why}; write shards with Ragged.to_shards(folder)")
+        raise FileNotFoundError(f"{_one_line(folder)} {why}; write shards with Ragged.to_shards(folder)")
     try:
         text = json.loads(path.read_text(encoding="utf-8"))
         if text["format"] != FORMAT or text["kind"] not in ("bags", "table", "letters"):
@@ -147,9 +147,11 @@ def read_manifest(folder: Path) -> Manifest:
         dtype = _read_type(text["dtype"], text["kind"])
         manifest = Manifest(text["kind"], dtype, whole_number("width", text["width"], 0), shards)
     except Exception as error:  # NumPy reads the name of a type with a parser that raises what it likes
-        raise ValueError(f"{_told(path)} is no manifest of shards ({reason(error)}); write the shards again") from error
+        raise ValueError(
+            f"{_one_line(path)} is not a manifest of shards ({reason(error)}); write the shards again"
+        ) from error
     if not manifest.shards:
-        raise ValueError(f"{_told(path)} lists no shards; write the shards again")
+        raise ValueError(f"{_one_line(path)} lists no shards; write the shards again")
     return manifest
 
 
@@ -158,7 +160,7 @@ def open_part(folder: Path, shard: Shard, part: str) -> MappedArray:
     path = shard.path(folder, part)
     if not os.path.isfile(path):
         raise FileNotFoundError(
-            f"shard {shard.name} is missing: there is no file {_told(path)}; write the shards again"
+            f"shard {shard.name} is missing: {_one_line(path)} does not exist; write the shards again"
         )
     try:
         return MappedArray(path)
@@ -261,14 +263,14 @@ def say_kind(found: tuple[str, str, int, bool]) -> str:
     return f"{kind} of {width} × {np.dtype(dtype)}{' with boxes' if has_boxes else ''}"
 
 
-def _told(path: Path) -> str:
+def _one_line(path: Path) -> str:
     return one_line(str(path), 300)
 
 
 def _read_type(name: Any, kind: str) -> str:
     dtype = np.dtype(str(name))
     if dtype not in ((np.uint8,) if kind == "letters" else (np.float32, np.float64)):
-        raise ValueError(f"rows are of {shorten(name)}, and shards hold floats, or letters as uint8")
+        raise ValueError(f"rows must be floats, or letters as uint8, got {shorten(name)}")
     return dtype.str
 
 

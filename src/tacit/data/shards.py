@@ -66,8 +66,8 @@ class Shards:
 
         Parameters
         ----------
-        source : a folder; one parquet file or a list of them, with a single column whose entries are bags (lists of
-            rows) or rows; or a list of functions without arguments, which return the samples of one shard each: bags as
+        source : a folder of shards; parquet files, one or a list, with a single column of bags (lists of rows) or of
+            rows; or loaders, a list of functions without arguments. A loader returns the samples of one shard: bags as
             `Ragged.of` takes them, or a table
         spool : a new folder for what parquet files and loaders hold. It is decoded once, because every pass of a fit
             reads it again. None for a temporary one, which goes with the shards
@@ -85,7 +85,7 @@ class Shards:
         names = [str(part) if isinstance(part, str | os.PathLike) else f"loader {k}" for k, part in enumerate(parts)]
         folder = new_folder(tempfile.mkdtemp(prefix="tacit-shards-") if spool is None else spool)
         try:
-            write_shards(folder, _called(loaders, names), names)
+            write_shards(folder, _load_each(loaders, names), names)
             shards = Shards(folder)
         except BaseException:
             if spool is None:
@@ -205,7 +205,7 @@ class Shards:
             for part, digest in shard.digests.items():
                 path = shard.path(self.folder, part)
                 if not os.path.isfile(path):
-                    raise FileNotFoundError(f"shard {shard.name} is missing: there is no file {path}")
+                    raise FileNotFoundError(f"shard {shard.name} is missing: {path} does not exist")
                 facts = path.stat().st_size, path.stat().st_mtime_ns
                 if self._checked.get(path) == facts:
                     continue
@@ -268,7 +268,7 @@ def _loader(part: Any, k: int) -> Callable[[], Any]:
     raise TypeError(f"shard {k} is {shorten(part)}; give a folder, parquet files, or functions that return samples")
 
 
-def _called(loaders: Sequence[Callable[[], Any]], names: Sequence[str]) -> Iterator[Any]:
+def _load_each(loaders: Sequence[Callable[[], Any]], names: Sequence[str]) -> Iterator[Any]:
     for load, name in zip(loaders, names, strict=True):
         try:
             yield load()
@@ -281,7 +281,7 @@ def read_parquet(path: Path) -> Any:
     from pyarrow import parquet, types
 
     if not os.path.isfile(path):
-        raise FileNotFoundError(f"there is no file {shorten(os.fspath(path))}")
+        raise FileNotFoundError(f"{shorten(os.fspath(path))} does not exist")
     table = parquet.read_table(path)
     if table.num_columns != 1:
         raise ValueError(f"{path} has columns {shorten(table.column_names)}; one column of lists is needed")

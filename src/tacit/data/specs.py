@@ -66,18 +66,18 @@ def parameters(kind: type) -> dict[str, Spec]:
     """The specs of the parameters of a class, in the order of its constructor."""
     listed = fields(kind) if is_dataclass(kind) else ()
     found = {one.name: one.metadata.get("spec") for one in listed}
-    return {name: spec for name, spec in found.items() if spec is not None} | declared(kind, "parameters")
+    return {name: spec for name, spec in found.items() if spec is not None} | declared_specs(kind, "parameters")
 
 
 def check_learned(owner: Any) -> None:
     """Refuse learned attributes that are missing, or that no fit could have made."""
-    for name, spec in declared(type(owner), "learned").items():
+    for name, spec in declared_specs(type(owner), "learned").items():
         if not hasattr(owner, name):
             raise ValueError(f"{name} is missing; a fitted {type(owner).__name__} has it")
         spec(name, getattr(owner, name))
 
 
-def declared(kind: type, which: str) -> dict[str, Spec]:
+def declared_specs(kind: type, which: str) -> dict[str, Spec]:
     """The specs of a class and of its bases; those of a class replace those of its bases."""
     found: dict[str, Spec] = {}
     for base in reversed(kind.__mro__):

@@ -14,7 +14,16 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.labels import kind_of_label
 from tacit.data.parameters import even_table, file_path, is_list, number, one_of, reason, shorten, whole_number
-from tacit.data.reading import MAX_BYTES, check_promise, find_file, find_folder, find_packed, named, opened, unreadable
+from tacit.data.reading import (
+    MAX_BYTES,
+    check_promise,
+    find_file,
+    find_folder,
+    find_packed,
+    open_unpacked,
+    quote,
+    unreadable,
+)
 
 _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 MAX_DIMENSIONS = 32
@@ -66,7 +75,7 @@ def mnist(
     X, y = (read_idx(find_packed(path, name, "fetch the four files of MNIST"), max_bytes) for name in names)
     if X.ndim != 3 or y.ndim != 1 or len(X) != len(y):
         raise ValueError(
-            f"{named(path)}: {part} images have shape {X.shape} and labels have shape {y.shape}; MNIST has (n, 28, 28) "
+            f"{quote(path)}: {part} images have shape {X.shape} and labels have shape {y.shape}; MNIST has (n, 28, 28) "
             "and (n,)"
         )
     if digits is None:
@@ -93,28 +102,28 @@ def read_idx(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Array:
     """
     path = find_file(path, "an idx file")
     try:
-        with opened(path) as stream:
+        with open_unpacked(path) as stream:
             start = stream.read(4)
             is_idx = len(start) == 4 and start[:2] == b"\0\0" and start[2] in _TYPES
             if not is_idx or not 1 <= start[3] <= MAX_DIMENSIONS:
-                raise ValueError(f"{named(path)} is not an idx file: it starts with {start!r}")
+                raise ValueError(f"{quote(path)} is not an idx file: it starts with {start!r}")
             sizes = stream.read(4 * start[3])
             if len(sizes) < 4 * start[3]:
-                raise ValueError(f"{named(path)} is truncated: it ends in its header; fetch it again")
+                raise ValueError(f"{quote(path)} is truncated: it ends in its header; fetch it again")
             shape = tuple(np.frombuffer(sizes, ">u4").tolist())
             kind = np.dtype(_TYPES[start[2]])
             expected = math.prod(shape) * kind.itemsize
             if shape[0] and 0 in shape:
-                raise ValueError(f"{named(path)} has {shape[0]} rows without values: truncated or changed")
+                raise ValueError(f"{quote(path)} has {shape[0]} rows without values: truncated or changed")
             check_promise(path, expected, max_bytes)
             content = stream.read(expected + 1)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{named(path)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
+        raise ValueError(f"{quote(path)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
     except OSError as error:
         raise unreadable(path, error) from error
     if len(content) != expected:
         have = "more" if len(content) > expected else len(content)
-        raise ValueError(f"{named(path)} has {have} bytes, but shape {shape} needs {expected}: truncated or changed")
+        raise ValueError(f"{quote(path)} has {have} bytes, but shape {shape} needs {expected}: truncated or changed")
     return np.frombuffer(content, kind).reshape(shape).astype(kind.newbyteorder("="))
 
 
@@ -130,7 +139,7 @@ def write_idx(path: str | os.PathLike[str], array: Array) -> None:
     try:
         path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
     except OSError as error:
-        raise OSError(error.errno, f"{named(path)} cannot be written: {error.strerror}") from error
+        raise OSError(error.errno, f"{quote(path)} cannot be written: {error.strerror}") from error
 
 
 class DrawnDigits(NamedTuple):

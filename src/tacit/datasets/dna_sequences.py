@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import number, one_of, shorten, whole_number
-from tacit.data.reading import MAX_BYTES, find_folder, find_packed, named, read_bytes
+from tacit.data.reading import MAX_BYTES, find_folder, find_packed, quote, read_bytes
 
 _LINE = "a line must have a sequence, +1 or -1, and the digits of folds, with tabs between them"
 
@@ -123,7 +123,7 @@ def _read_probes(content: bytes, path: Path, fold: int) -> tuple[Array, Array, A
     """Sequences, labels, and whether each is in the training half; all lines at once, without Python objects."""
     text = np.frombuffer(content.replace(b"\r\n", b"\n") + (b"" if content.endswith(b"\n") else b"\n"), np.uint8)
     if not content:
-        raise ValueError(f"{named(path)} is empty; {_LINE}")
+        raise ValueError(f"{quote(path)} is empty; {_LINE}")
     ends, tabs = np.flatnonzero(text == ord("\n")), np.flatnonzero(text == ord("\t"))
     starts = np.concatenate([[0], ends[:-1] + 1])
     fields = np.diff(np.searchsorted(tabs, ends), prepend=0)
@@ -141,7 +141,7 @@ def _read_probes(content: bytes, path: Path, fold: int) -> tuple[Array, Array, A
     _check_lines(wrong, text, starts, ends, path)
     width = int(lengths.max())
     if width * lengths.size > MAX_BYTES:
-        raise ValueError(f"{named(path)}: {lengths.size} sequences of up to {width} letters are too many; split it")
+        raise ValueError(f"{quote(path)}: {lengths.size} sequences of up to {width} letters are too many; split it")
     step = np.zeros(text.size, np.int8)
     step[starts], step[first] = 1, -1
     letters = np.zeros((lengths.size, width), np.uint8)
@@ -155,4 +155,4 @@ def _check_lines(wrong: Array, text: Array, starts: Array, ends: Array, path: Pa
     if wrong.any():
         i = int(np.argmax(wrong))
         line = text[starts[i] : min(ends[i], starts[i] + 1000)].tobytes()
-        raise ValueError(f"{named(path)}, line {i + 1} is {shorten(line)}; {_LINE}")
+        raise ValueError(f"{quote(path)}, line {i + 1} is {shorten(line)}; {_LINE}")

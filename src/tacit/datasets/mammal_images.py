@@ -13,7 +13,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import reason, shorten
 from tacit.data.ragged import Ragged
-from tacit.data.reading import MAX_BYTES, check_promise, find_file, find_folder, named, read_text, unreadable
+from tacit.data.reading import MAX_BYTES, check_promise, find_file, find_folder, quote, read_text, unreadable
 from tacit.runtime.archive import StorageError, read_array
 
 _ARRAYS = {"hog": 2, "position": 2, "offsets": 1}
@@ -53,17 +53,17 @@ def mammals(folder: str | os.PathLike[str] | None = None, *, max_bytes: int = MA
     rows = _read_rows(home / "images.csv", max_bytes)
     if len(rows) != offsets.size - 1 or len(position) != len(hog):
         raise ValueError(
-            f"{named(home)}: images.csv has {len(rows)} images, but hog.npz has {offsets.size - 1} bags, {len(hog)} "
+            f"{quote(home)}: images.csv has {len(rows)} images, but hog.npz has {offsets.size - 1} bags, {len(hog)} "
             f"windows and {len(position)} positions; fetch both files again"
         )
     try:
         X = Ragged(hog.astype(np.float32), offsets)
     except ValueError as error:
-        raise ValueError(f"{named(home / 'hog.npz')} must hold bags of windows: {reason(error)}") from error
+        raise ValueError(f"{quote(home / 'hog.npz')} must hold bags of windows: {reason(error)}") from error
     for i, row in enumerate(rows):
         if X.lengths[i] != int(row["columns"]) * int(row["rows"]):
             raise ValueError(
-                f"{named(home)}: image {shorten(row['image'])} has {X.lengths[i]} windows, but "
+                f"{quote(home)}: image {shorten(row['image'])} has {X.lengths[i]} windows, but "
                 f"{shorten(row['columns'])} columns × {shorten(row['rows'])} rows"
             )
     is_test = np.array([[str(fold) in row["test_folds"] for fold in range(1, 6)] for row in rows])
@@ -85,10 +85,10 @@ def _read_arrays(path: os.PathLike[str], max_bytes: int) -> tuple[Array, ...]:
     except PermissionError as error:
         raise unreadable(path, error) from error
     except Exception as error:  # a malformed zip file can raise anything
-        raise ValueError(f"{named(path)} is truncated or not the archive of windows: {reason(error)}") from error
+        raise ValueError(f"{quote(path)} is truncated or not the archive of windows: {reason(error)}") from error
     for (name, ndim), array in zip(_ARRAYS.items(), found, strict=True):
         if array.ndim != ndim or array.dtype.kind not in "iuf":
-            raise ValueError(f"{named(path)}: {name} needs {ndim} dimensions, got shape {array.shape}, {array.dtype}")
+            raise ValueError(f"{quote(path)}: {name} needs {ndim} dimensions, got shape {array.shape}, {array.dtype}")
     return found
 
 
@@ -98,12 +98,12 @@ def _read_rows(path: os.PathLike[str], max_bytes: int) -> list[dict[str, str]]:
         reader = csv.DictReader(io.StringIO(read_text(path, max_bytes=max_bytes), newline=""))
         columns, rows = reader.fieldnames or (), list(reader)
     except csv.Error as error:
-        raise ValueError(f"{named(path)} is not a table ({reason(error)})") from error
+        raise ValueError(f"{quote(path)} is not a table ({reason(error)})") from error
     missing = [name for name in _COLUMNS if name not in columns]
     if missing:
-        raise ValueError(f"{named(path)} lacks column {missing[0]!r}; its columns are {shorten(list(columns))}")
+        raise ValueError(f"{quote(path)} lacks column {missing[0]!r}; its columns are {shorten(list(columns))}")
     for i, row in enumerate(rows):
         is_whole = all((row[name] or "").isdecimal() and len(row[name]) < 10 for name in ("columns", "rows"))
         if not is_whole or row["test_folds"] is None:
-            raise ValueError(f"{named(path)}, line {i + 2} is {shorten(list(row.values()))}: truncated or changed")
+            raise ValueError(f"{quote(path)}, line {i + 2} is {shorten(list(row.values()))}: truncated or changed")
     return rows

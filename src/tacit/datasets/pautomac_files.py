@@ -11,7 +11,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import reason, shorten, whole_number
 from tacit.data.ragged import Ragged
-from tacit.data.reading import MAX_BYTES, find_file, find_folder, find_packed, named, read_text
+from tacit.data.reading import MAX_BYTES, find_file, find_folder, find_packed, quote, read_text
 
 
 class Pautomac(NamedTuple):
@@ -60,7 +60,7 @@ def pautomac(number: int, folder: str | os.PathLike[str] | None = None, *, max_b
     solution = _read_solution(paths[2], max_bytes)
     if len(test) != len(solution):
         raise ValueError(
-            f"{named(home)}: problem {number} has {len(test)} test strings but {len(solution)} probabilities; fetch "
+            f"{quote(home)}: problem {number} has {len(test)} test strings but {len(solution)} probabilities; fetch "
             "its files again"
         )
     return Pautomac(train, test, solution, max(of_train, of_test))
@@ -86,7 +86,7 @@ def read_pautomac(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> P
     """
     path = find_file(path, "a file of PAutomaC strings")
     lines = read_text(path, "ascii", max_bytes).splitlines()
-    where = f"{named(path)}, line"
+    where = f"{quote(path)}, line"
     head = _whole_numbers(lines[0] if lines else "", f"{where} 1")
     if len(head) != 2 or head[1] < 1:
         raise ValueError(
@@ -95,7 +95,7 @@ def read_pautomac(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> P
         )
     n, k = head
     if len(lines) - 1 != n:
-        raise ValueError(f"{named(path)} has {len(lines) - 1} strings, not {shorten(n)} as line 1 says: truncated")
+        raise ValueError(f"{quote(path)} has {len(lines) - 1} strings, not {shorten(n)} as line 1 says: truncated")
     rows = [_whole_numbers(line, f"{where} {i + 2}") for i, line in enumerate(lines[1:])]
     for i, row in enumerate(rows):
         if not row or row[0] != len(row) - 1:
@@ -118,13 +118,13 @@ def _read_solution(path: Path, max_bytes: int) -> Array:
     try:
         expected, *values = (float(line) for line in lines)
     except ValueError as error:
-        raise ValueError(f"{named(path)} must be a list of probabilities: {reason(error)}") from error
+        raise ValueError(f"{quote(path)} must be a list of probabilities: {reason(error)}") from error
     solution = np.array(values)
     if expected != solution.size:
-        raise ValueError(f"{named(path)} has {solution.size} probabilities, but line 1 says {expected:g}: truncated")
+        raise ValueError(f"{quote(path)} has {solution.size} probabilities, but line 1 says {expected:g}: truncated")
     wrong = np.flatnonzero(~((solution >= 0) & (solution <= 1)))
     if wrong.size:
-        raise ValueError(f"{named(path)}, line {wrong[0] + 2} must be a probability, got {solution[wrong[0]]}")
+        raise ValueError(f"{quote(path)}, line {wrong[0] + 2} must be a probability, got {solution[wrong[0]]}")
     return solution
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import file_path, reason, shorten, whole_number
-from tacit.data.reading import MAX_BYTES, named, opened, read_text, unreadable
+from tacit.data.reading import MAX_BYTES, open_unpacked, quote, read_text, unreadable
 
 _TABLE_ENDS = (".tsv", ".txt", ".csv", ".tab")
 
@@ -77,19 +77,19 @@ def iterate_sequences(path: Any) -> Iterator[tuple[str, str]]:
         raise ImportError('reading FASTA and FASTQ needs dnaio: pip install "tacit[dna]"') from error
     path = file_path("path", path)
     try:
-        with opened(path) as stream:
+        with open_unpacked(path) as stream:
             if not stream.read(1):
-                raise ValueError(f"{named(path)} is empty; {_FASTA}")
-        with opened(path) as stream, dnaio.open(stream) as records:
+                raise ValueError(f"{quote(path)} is empty; {_FASTA}")
+        with open_unpacked(path) as stream, dnaio.open(stream) as records:
             for record in records:
                 yield record.name, record.sequence
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{named(path)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
+        raise ValueError(f"{quote(path)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
     except OSError as error:
         raise unreadable(path, error) from error
     except (dnaio.FileFormatError, dnaio.UnknownFileFormat, UnicodeDecodeError) as error:
         raise ValueError(
-            f"{named(path)} is neither FASTA nor FASTQ ({reason(error)}); the name of a table must end in .tsv"
+            f"{quote(path)} is neither FASTA nor FASTQ ({reason(error)}); the name of a table must end in .tsv"
         ) from error
 
 
@@ -110,12 +110,12 @@ def read_sequences_file(path: Any, *, max_bytes: int = MAX_BYTES) -> Sequences:
     for number, (name, sequence) in enumerate(iterate_sequences(path)):
         total += len(sequence)
         if total > room:
-            raise ValueError(f"{named(path)} holds more than {room} letters; split it or raise max_bytes")
+            raise ValueError(f"{quote(path)} holds more than {room} letters; split it or raise max_bytes")
         check_letters(path, number, name, sequence)
         names.append(name)
         letters.append(sequence)
     if not names:
-        raise ValueError(f"{named(path)} holds 0 sequences; {_FASTA}")
+        raise ValueError(f"{quote(path)} holds 0 sequences; {_FASTA}")
     return Sequences(names, letters)
 
 
@@ -136,14 +136,14 @@ def read_sequence_table(path: Any, *, max_bytes: int = MAX_BYTES) -> SequenceTab
     path = file_path("path", path)
     lines = [line for line in read_text(path, max_bytes=max_bytes).splitlines() if line.strip()]
     if not lines:
-        raise ValueError(f"{named(path)} is empty; a line must have a sequence and a label or a signal")
+        raise ValueError(f"{quote(path)} is empty; a line must have a sequence and a label or a signal")
     mark = next((mark for mark in ("\t", ",") if mark in lines[0]), None)
     rows = [line.split(mark) for line in lines]
     n_columns = len(rows[0])
     uneven = next((i for i, row in enumerate(rows) if len(row) != n_columns), None)
     if uneven is not None:
         raise ValueError(
-            f"{named(path)}, line {uneven + 1} has {len(rows[uneven])} columns and line 1 has {n_columns}; "
+            f"{quote(path)}, line {uneven + 1} has {len(rows[uneven])} columns and line 1 has {n_columns}; "
             "put tabs between columns"
         )
     has_header = not any(_is_dna(cell) for cell in rows[0])
@@ -152,12 +152,12 @@ def read_sequence_table(path: Any, *, max_bytes: int = MAX_BYTES) -> SequenceTab
     columns = [[cell.strip() for cell in column] for column in zip(*body, strict=True)]
     sequence = next((j for j, column in enumerate(columns) if all(map(_is_dna, column))), None)
     if sequence is None:
-        raise ValueError(f"{named(path)} lacks a column of DNA sequences; its first line is {shorten(lines[0])}")
+        raise ValueError(f"{quote(path)} lacks a column of DNA sequences; its first line is {shorten(lines[0])}")
     others = {j: _number_column(column) for j, column in enumerate(columns) if j != sequence}
     numbers = {j: values for j, values in others.items() if values is not None}
     if not numbers:
         raise ValueError(
-            f"{named(path)} lacks a column of numbers beside the sequences; add labels (1 and 0) or signals, or use "
+            f"{quote(path)} lacks a column of numbers beside the sequences; add labels (1 and 0) or signals, or use "
             "FASTA for sequences alone"
         )
     wanted = [j for j, name in enumerate(header) if name in ("label", "signal", "y", "bound") and j in numbers]
@@ -168,7 +168,7 @@ def read_sequence_table(path: Any, *, max_bytes: int = MAX_BYTES) -> SequenceTab
 
 def check_letters(path: Any, number: int, name: str, sequence: str) -> None:
     """Refuse a record that is empty or not DNA; the error names it."""
-    record = f"{named(path)}, record {number + 1} ({shorten(name)})"
+    record = f"{quote(path)}, record {number + 1} ({shorten(name)})"
     if not sequence:
         raise ValueError(f"{record} has 0 letters; drop it")
     if not _LETTERS.issuperset(sequence):
@@ -216,7 +216,7 @@ def read_motifs(path: Any, *, max_bytes: int = MAX_BYTES) -> list[Matrix]:
     text = read_text(path, max_bytes=max_bytes)
     found = _read_meme(text, path) if re.search(r"^\s*MOTIF\b", text, re.M) else _read_jaspar(text, path)
     if not found:
-        raise ValueError(f"{named(path)} holds 0 motifs; known motifs must be in the MEME or the JASPAR format")
+        raise ValueError(f"{quote(path)} holds 0 motifs; known motifs must be in the MEME or the JASPAR format")
     return found
 
 
@@ -273,7 +273,7 @@ def _read_meme(text: str, path: Path) -> list[Matrix]:
         name = " ".join(lines[0].split()) or f"motif {len(found) + 1}"
         start = next((i for i, line in enumerate(lines) if line.lstrip().startswith("letter-probability matrix")), None)
         if start is None:
-            raise ValueError(f"{named(path)}: motif {shorten(name)} lacks a letter-probability matrix")
+            raise ValueError(f"{quote(path)}: motif {shorten(name)} lacks a letter-probability matrix")
         rows: list[list[float]] = []
         for line in lines[start + 1 :]:
             numbers = _numbers(line)
@@ -298,7 +298,7 @@ def _read_jaspar(text: str, path: Path) -> list[Matrix]:
             if numbers:
                 rows.append(numbers)
         if len(rows) != 4 or len({len(row) for row in rows}) != 1:
-            raise ValueError(f"{named(path)}: motif {shorten(name)} must have rows A, C, G and T of equal length")
+            raise ValueError(f"{quote(path)}: motif {shorten(name)} must have rows A, C, G and T of equal length")
         found.append(Matrix(name, _shares(np.array(rows).T, name, path)))
     return found
 
@@ -313,5 +313,5 @@ def _numbers(line: str) -> list[float] | None:
 def _shares(table: Array, name: str, path: Path) -> Array:
     is_right = table.ndim == 2 and table.size and np.isfinite(table).all() and (table >= 0).all()
     if not is_right or not (table.sum(axis=1) > 0).all():
-        raise ValueError(f"{named(path)}: motif {shorten(name)} has a position whose counts are all 0, or below 0")
+        raise ValueError(f"{quote(path)}: motif {shorten(name)} has a position whose counts are all 0, or below 0")
     return np.asarray(table / table.sum(axis=1, keepdims=True))

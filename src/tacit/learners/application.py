@@ -30,7 +30,7 @@ class Application(Stored, BaseEstimator):  # type: ignore[misc]
 
     def check_learned(self) -> None:
         """Refuse learned attributes that are missing, or do not fit each other."""
-        if not specs.declared(type(self), "learned"):
+        if not specs.declared_specs(type(self), "learned"):
             raise NotImplementedError(f"{type(self).__name__} does not declare what it learned")
         specs.check_learned(self)
 

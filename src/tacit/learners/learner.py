@@ -140,7 +140,7 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
         user = f"{type(self).__name__}.predict_hidden(k={k})"
         with parallel(self._bind(X), self.n_jobs) as oracle:
             ranking = require(user, self.problem, oracle, RanksHidden, "use k=1")
-            codes, scores = ranking.ranked(self.coef_, self._answer(oracle), k)
+            codes, scores = ranking.best_hidden(self.coef_, self._answer(oracle), k)
         columns = [oracle.decode(np.where(column < 0, codes[:, 0], column))[1] for column in codes.T]
         if columns[0] is None:
             return None

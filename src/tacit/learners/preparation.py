@@ -17,7 +17,17 @@ from tacit.data.arrays import Array, is_table
 from tacit.data.labels import find_labels, read_labels
 from tacit.data.parameters import file_path, has_length, is_not_negative, number, numbers, shorten, switch, whole_number
 from tacit.data.ragged import Ragged
-from tacit.data.specs import Spec, any_number, between, check_parameters, declared, finite, instance, optional, whole
+from tacit.data.specs import (
+    Spec,
+    any_number,
+    between,
+    check_parameters,
+    declared_specs,
+    finite,
+    instance,
+    optional,
+    whole,
+)
 from tacit.oracle import (
     CapabilityError,
     Oracle,
@@ -262,7 +272,7 @@ def check_fitted(model: Any) -> None:
 
     The attributes that its class declares in ``learned`` must be there; those of `LEARNED` may be.
     """
-    learned = declared(type(model), "learned")
+    learned = declared_specs(type(model), "learned")
     missing = [name for name in ("schema_", "coef_", "n_features_in_", *learned) if not hasattr(model, name)]
     if missing:
         raise ValueError(f"{missing[0]} is missing; a fitted {type(model).__name__} has it")

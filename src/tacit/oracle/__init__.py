@@ -18,16 +18,15 @@ value ``ℓ``, linearising ``ℓ`` and ``b``, group norms and trust regions ``Ω
 
 Who promises what
 -----------------
-- A `Problem` holds hyper-parameters, its loss among them. `Problem.schema` learns the dimensions from data,
+- A `Problem` holds hyperparameters, its loss among them. `Problem.schema` learns the dimensions from data,
   `Problem.bind` packs data once and returns an `Oracle`. A problem never changes.
 - An `Oracle` finds the best outputs, measures losses, and sums features, for many samples per call. It is immutable
   and safe to call from several threads. ``rows`` is None (all samples), a slice (no copy) or a sorted array of indices;
   the answer has one entry per row. Ties go to the first label, then to the first hidden value, except where `prefer`
   says otherwise. It never returns one feature vector per sample: `features` sums them.
-- Whatever else an oracle can do is a **capability**, one protocol each in `tacit.oracle.capabilities`: sums over
-  outputs beside maxima (`SumsOutputs`), posteriors, expected losses, Rényi scores, scores by label, the best few hidden
-  values, random ones, moves of all hidden values at once, cheap differences of features, dual points, losses on the
-  hidden value. `capability` asks for one and may return None; `require` raises if it is missing.
+- Whatever else an oracle can do is a **capability**, one protocol each in `tacit.oracle.capabilities`. Examples are
+  sums over outputs (`SumsOutputs`), posteriors, the best few hidden values and losses on the hidden value.
+  `capability` asks for one and may return None; `require` raises if it is missing.
 - What is known of a hidden value is the value, nothing, or a set that it is in (`KnownHidden`); `impute` chooses within
   the set.
 - An assignment travels as integers, `Assignment.code`: one per sample, or where an output has several parts one per

@@ -37,12 +37,12 @@ class Expectations(NamedTuple):
 def join_expectations(parts: Sequence[Expectations]) -> Expectations:
     """Log-sums row by row, and one sum of features: of a block whose coefficients are all 0 there are none to add."""
 
-    def joined(kind: str, join: Callable[[Sequence[Array]], Array]) -> Array | None:
+    def join_kind(kind: str, join: Callable[[Sequence[Array]], Array]) -> Array | None:
         answers = [getattr(part, kind) for part in parts if getattr(part, kind) is not None]
         return join(answers) if answers else None
 
-    free, label, truth = (joined(kind, join_arrays) for kind in ("free", "label", "truth"))
-    return Expectations(free, label, truth, joined("features", add_in_order))
+    free, label, truth = (join_kind(kind, join_arrays) for kind in ("free", "label", "truth"))
+    return Expectations(free, label, truth, join_kind("features", add_in_order))
 
 
 class SumsOutputs(Oracle, Protocol):
@@ -197,7 +197,7 @@ class RanksHidden(Oracle, Protocol):
     """The best few hidden values."""
 
     @batch(join_tuples, codes=("code",))
-    def ranked(self, w: Array, code: Array, k: int, rows: Rows = None) -> Assignment:
+    def best_hidden(self, w: Array, code: Array, k: int, rows: Rows = None) -> Assignment:
         """(rows, k) codes and scores of the best hidden values under the labels of ``code``; −1 and −inf past the
         last."""
 
@@ -237,8 +237,11 @@ class RanksOutputs(Oracle, Protocol):
 
     @batch(join_tuples)
     def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
-        """The best k outputs of every row, the best first: the labels of their parts as positions among the classes,
-        (parts of the rows, k), and scores (rows, k); −1 and −inf where a row has fewer."""
+        """The best k outputs of every row, the best first; −1 and −inf where a row has fewer.
+
+        The code has the labels of their parts as positions among the classes, (parts of the rows, k); scores are
+        (rows, k).
+        """
 
 
 class DrawsHidden(Oracle, Protocol):
@@ -306,7 +309,7 @@ class SumsDifferences(Oracle, Protocol):
 
 
 class FusesPlanes(Oracle, Protocol):
-    """Answers and their planes in one question: for rows that are elsewhere, where every question is a journey."""
+    """Answers and their planes in one question: for rows that are elsewhere, one round trip per call."""
 
     def tangent(self, w: Array, weights: Array, target: Array, rescaling: str) -> tuple[Assignment, Array]:
         """What `predict_augmented` answers for all rows, and the gradient of the plane of that answer."""

@@ -45,7 +45,7 @@ class CellSums(ABC):
     def _blocks(self, rows: Rows) -> Iterator[Any]: ...
 
     @abstractmethod
-    def _scored(self, w: Array, rows: Rows, starts: Array) -> Array: ...
+    def _check_scores(self, w: Array, rows: Rows, starts: Array) -> Array: ...
 
     @abstractmethod
     def _count(self, rows: Rows) -> int: ...
@@ -57,7 +57,7 @@ class CellSums(ABC):
     def _allowed_states(self, rows: Rows) -> Array: ...
 
     @abstractmethod
-    def _measured(self, reference: Reference) -> LossTable: ...
+    def _measure_losses(self, reference: Reference) -> LossTable: ...
 
     @abstractmethod
     def split(self, code: Array, rows: Rows = None) -> tuple[Array, Array]: ...
@@ -69,7 +69,7 @@ class CellSums(ABC):
         """Call a function with the scores of every block; the sum of the `adjoint` of what it returns."""
         total = np.zeros(self.n_params)
         for _, part, starts in self._blocks(rows):
-            V = visit(self._scored(w, part, starts), starts, part)
+            V = visit(self._check_scores(w, part, starts), starts, part)
             if V is not None:
                 total += self.adjoint(V, part)
         return total
@@ -89,7 +89,7 @@ class CellSums(ABC):
         labels = self._known_labels(rows) if needs_label else np.zeros(n, np.int64)
         known = take_rows(self._hidden, rows)
         for out, part, starts in self._blocks(rows):
-            scores = self._scored(w, part, starts)
+            scores = self._check_scores(w, part, starts)
             V = np.zeros_like(scores)
             if coefs[0] is not None and logs[0] is not None:
                 cells.subtract_highest(scores, starts, power, logs[0][out], V)
@@ -119,7 +119,7 @@ class CellSums(ABC):
         known = take_rows(self._hidden, rows) if is_true else np.full(labels.size, -1)
         parts = [np.empty(0)]
         for out, part, starts in self._blocks(rows):
-            scores = self._scored(w, part, starts)
+            scores = self._check_scores(w, part, starts)
             sizes = np.diff(starts)
             V, log = np.zeros_like(scores, dtype=np.float64), np.empty(sizes.size)
             allowed, ones = self._allowed_states(part) if is_true else NOTHING, np.ones(sizes.size)
@@ -131,7 +131,7 @@ class CellSums(ABC):
         """See `tacit.oracle.capabilities.GivesPosteriors`."""
         parts: list[Array] = [np.empty((0, self.n_labels))]
         for _, part, starts in self._blocks(rows):
-            scores = self._scored(w, part, starts)
+            scores = self._check_scores(w, part, starts)
             V, log = np.empty(scores.shape), np.empty(starts.size - 1)
             cells.subtract_highest(scores, starts, power, log, V)
             np.exp(V, out=V)
@@ -143,7 +143,7 @@ class CellSums(ABC):
         """See `tacit.oracle.capabilities.ScoresLabels`."""
         value = np.empty((self._count(rows), self.n_labels))
         for out, part, starts in self._blocks(rows):
-            scores = self._scored(w, part, starts)
+            scores = self._check_scores(w, part, starts)
             cells.best_by_label(scores, starts, value[out])
             if np.isfinite(power):
                 cells.sum_by_label(scores, starts, power, value[out])
@@ -153,7 +153,7 @@ class CellSums(ABC):
         """See `tacit.oracle.capabilities.ScoresEntropy`."""
         values = np.empty((self._count(rows), self.n_labels))
         for out, part, starts in self._blocks(rows):
-            values[out] = renyi_cells(self._scored(w, part, starts), starts, alpha).values
+            values[out] = renyi_cells(self._check_scores(w, part, starts), starts, alpha).values
         return values
 
     def renyi_slacks(self, w: Array, coef: Array, alpha: float, rows: Rows = None) -> Slacks:
@@ -175,12 +175,12 @@ class CellSums(ABC):
         if self._hidden_loss is None:
             return self
         if (code is None) == (posterior is None):
-            raise ValueError("a loss is measured against a code or against a posterior: give one of the two")
+            raise ValueError("give either code= or posterior= to measure the loss against, not both")
         states = self._hidden if code is None else self.split(code)[1]
         if posterior is not None and np.shape(posterior) != (self.offsets[-1],):
-            raise ValueError(f"a posterior of shape {np.shape(posterior)} for {self.offsets[-1]} states")
+            raise ValueError(f"posterior must have {self.offsets[-1]} entries, got shape {np.shape(posterior)}")
         view = copy.copy(self)
-        view._losses = self._measured(Reference(states, None, posterior))
+        view._losses = self._measure_losses(Reference(states, None, posterior))
         return view
 
     def losses_of(self, code: Array) -> Array:
@@ -209,12 +209,12 @@ class CellSums(ABC):
 
     def _pair_loss(self) -> tuple[PairLoss, Array]:
         if self._hidden_loss is None or self._labels is None:
-            raise ValueError("the loss does not depend on the hidden value, or these samples were bound without y")
+            raise ValueError("this needs a loss on the hidden value, and samples bound with y")
         return self._hidden_loss, self._known_labels(None)
 
     def possible_scores(self, w: Array, rows: Rows, starts: Array) -> Array:
         """The scores of a block, −inf for cells of the true label whose state is known not to be the true one."""
-        return self.rule_out(self._scored(w, rows, starts), rows, starts)
+        return self.rule_out(self._check_scores(w, rows, starts), rows, starts)
 
     def rule_out(self, scores: Array, rows: Rows, starts: Array) -> Array:
         """These scores of a block, −inf for cells of the true label whose state is known not to be the true one."""

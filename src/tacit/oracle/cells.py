@@ -276,7 +276,7 @@ def one_coef_each(coef: Any, n: int) -> Array:
     """One coefficient for each of n samples, as kernels read them."""
     each: Array = np.ascontiguousarray(coef, dtype=np.float64)
     if each.shape != (n,):
-        raise ValueError(f"coefficients of shape {each.shape} for {n} samples; give one each")
+        raise ValueError(f"coefficients must be one per sample ({n}), got shape {each.shape}")
     return each
 
 
@@ -285,7 +285,7 @@ def label_positions(labels: Any, n: int, n_labels: int) -> Array:
     places = even_table("labels", labels)
     is_whole = places.dtype.kind in "iu" and places.shape == (n,)
     if not is_whole or not ((places >= 0) & (places < n_labels)).all():
-        raise ValueError(f"labels are {n} positions among {n_labels} classes, got {shorten(labels)}")
+        raise ValueError(f"labels must be {n} positions among {n_labels} classes, got {shorten(labels)}")
     return places.astype(np.int64)
 
 

@@ -66,25 +66,25 @@ class Schema:
         """Refuse a schema that no problem could have learned: kernels rely on its sizes."""
         classes = self.classes
         if not isinstance(classes, np.ndarray) or classes.ndim != 1 or classes.dtype.kind not in "biufUS":
-            raise ValueError(f"classes are a vector of numbers or strings, got {shorten(classes)}")
+            raise ValueError(f"classes must be a vector of numbers or strings, got {shorten(classes)}")
         if np.unique(classes).size != classes.size or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
-            raise ValueError(f"classes are different labels, none of them missing, got {shorten(classes)}")
+            raise ValueError(f"classes must be distinct labels without missing values, got {shorten(classes)}")
         whole_number("n_features", self.n_features, 0)
         if not isinstance(self.blocks, Mapping):
-            raise ValueError(f"blocks of a schema are shapes by name, got {shorten(self.blocks)}")
+            raise ValueError(f"blocks must map names to shapes, got {shorten(self.blocks)}")
         for name, shape in self.blocks.items():
             if not isinstance(name, str) or not isinstance(shape, tuple) or not shape:
-                raise ValueError(f"blocks have a name and a shape, got {shorten(name)}: {shorten(shape)}")
+                raise ValueError(f"every block must have a name and a shape, got {shorten(name)}: {shorten(shape)}")
             if not all(is_whole(size) and size >= 1 for size in shape):
                 raise ValueError(f"the block {shorten(name)} must have sizes from 1, got {shorten(shape)}")
         if not isinstance(self.facts, Mapping):
-            raise ValueError(f"facts of a schema are values by name, got {shorten(self.facts)}")
+            raise ValueError(f"facts must map names to values, got {shorten(self.facts)}")
 
     def views(self, w: Array) -> dict[str, Array]:
         """The named parts of ``w``, as views: writing to them writes to ``w``."""
         sizes = list(map(math.prod, self.blocks.values()))
         if w.shape != (sum(sizes),):
-            raise ValueError(f"w has shape {w.shape}, and {sum(sizes)} weights are needed: {shorten(self.blocks)}")
+            raise ValueError(f"w must have {sum(sizes)} weights ({shorten(self.blocks)}), got shape {w.shape}")
         views, start = {}, 0
         for (name, shape), size in zip(self.blocks.items(), sizes, strict=True):
             views[name] = w[start : start + size].reshape(shape)
@@ -107,9 +107,9 @@ class KnownHidden(NamedTuple):
     def check(self, sizes: Array) -> None:
         """Refuse values that do not fit samples of so many states: kernels rely on them."""
         if self.states.shape != sizes.shape or not ((self.states >= -1) & (self.states < sizes)).all():
-            raise ValueError(f"known hidden values do not fit {sizes.size} samples of so many values")
+            raise ValueError(f"hidden values must be one state for each of {sizes.size} samples, −1 if unknown")
         if self.allowed is not None and self.allowed.shape != (sizes.sum(),):
-            raise ValueError(f"allowed has shape {self.allowed.shape}, these samples have {sizes.sum()} values")
+            raise ValueError(f"allowed must have {sizes.sum()} entries, one per state, got shape {self.allowed.shape}")
 
 
 class Example(NamedTuple):
@@ -326,14 +326,14 @@ class Read(NamedTuple):
 
 
 class Problem(Stored, BaseEstimator, ABC):  # type: ignore[misc]
-    """Base of all problems. A problem holds hyper-parameters only, never data or anything learned."""
+    """Base of all problems. A problem holds hyperparameters only, never data or anything learned."""
 
     def refuse_shards(self, remedy: str) -> NoReturn:
         """Say that this problem cannot learn from shards, and what to do."""
         raise CapabilityError(f"{type(self).__name__} cannot learn from shards; {remedy}")
 
     reads_once: bool = False
-    """Whether `schema` and `bind` ask `checked` for their input, so that a learner may pass it as `Read`."""
+    """Whether `schema` and `bind` ask `ensure_read` for their input, so that a learner may pass it as `Read`."""
 
     takes_shards: bool = False
     """Whether `read` takes `tacit.Shards`. If not, `refuse_shards` says what to do."""
@@ -348,7 +348,7 @@ class Problem(Stored, BaseEstimator, ABC):  # type: ignore[misc]
         """Check the input and turn it into the container that `schema` and `bind` take."""
         return X
 
-    def checked(self, X: Any) -> Any:
+    def ensure_read(self, X: Any) -> Any:
         """The checked input: what `read` returns, or returned before."""
         return X.data if isinstance(X, Read) else self.read(X)
 
@@ -366,7 +366,7 @@ class Problem(Stored, BaseEstimator, ABC):  # type: ignore[misc]
     def check_schema(self, schema: Schema) -> None:
         """Refuse a schema that is not of this problem: `bind` and its kernels rely on its blocks and facts."""
         if not isinstance(schema, Schema):
-            raise TypeError(f"a schema is needed, as {type(self).__name__}.schema gives it, got {shorten(schema)}")
+            raise TypeError(f"schema must come from {type(self).__name__}.schema, got {shorten(schema)}")
         schema.check()
 
     def __sklearn_tags__(self) -> Any:

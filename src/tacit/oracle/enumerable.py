@@ -19,7 +19,7 @@ from tacit.oracle.cell_sums import NOTHING, CellSums
 from tacit.oracle.cells import label_positions, one_coef_each, take_rows
 from tacit.oracle.contracts import TARGET, Assignment, KnownHidden, Oracle
 from tacit.oracle.known_hidden import check_hidden, read_hidden
-from tacit.oracle.losses import LossTable, PairLoss, Reference, checked_losses
+from tacit.oracle.losses import LossTable, PairLoss, Reference, check_losses
 from tacit.oracle.task import CellDual
 
 
@@ -80,9 +80,9 @@ class EnumerableOracle(CellSums):
         self._hidden, self._allowed = _as_known(hidden, self._sizes)
         self._hidden_loss = hidden_loss
         self.loss_needs_hidden = hidden_loss is not None
-        self._losses = None if losses is None else self._checked(losses)
+        self._losses = None if losses is None else self._check_losses(losses)
         if hidden_loss is not None:
-            self._losses = self._measured(Reference(self._hidden, self._allowed))
+            self._losses = self._measure_losses(Reference(self._hidden, self._allowed))
         most_states = int(np.max(self._sizes, initial=1))
         self._code_type = smallest_integers(self.n_labels * most_states)
         self.block_states = max(1, self.block_cells // self.n_labels)
@@ -105,17 +105,17 @@ class EnumerableOracle(CellSums):
         view = copy.copy(self)
         view._hidden, view._allowed = _as_known(hidden, np.diff(self.offsets))
         if self._hidden_loss is not None:
-            view._losses = self._measured(Reference(view._hidden, view._allowed))
+            view._losses = self._measure_losses(Reference(view._hidden, view._allowed))
         return view
 
-    def _measured(self, reference: Reference) -> LossTable:
+    def _measure_losses(self, reference: Reference) -> LossTable:
         if self._labels is None or self._hidden_loss is None:
-            raise ValueError("a loss on the hidden value is measured against labels: bind with y")
+            raise ValueError("a loss on the hidden value needs labels: bind with y")
         table = self._hidden_loss.table(self.n_labels, self.offsets, self._labels, reference)
-        return self._checked(LossTable(table, None))
+        return self._check_losses(LossTable(table, None))
 
-    def _checked(self, losses: LossTable) -> LossTable:
-        return checked_losses(losses, self.n_labels, self.n_samples, int(self.offsets[-1]))
+    def _check_losses(self, losses: LossTable) -> LossTable:
+        return check_losses(losses, self.n_labels, self.n_samples, int(self.offsets[-1]))
 
     def digest_arrays(self) -> tuple[Array | None, ...]:
         """The labels, known hidden values and losses as arrays: what a subclass includes in its `digest`."""
@@ -128,7 +128,7 @@ class EnumerableOracle(CellSums):
     def with_loss(self, losses: LossTable) -> Self:
         """The same data under another loss."""
         view = copy.copy(self)
-        view._losses = self._checked(losses)
+        view._losses = self._check_losses(losses)
         return view
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
@@ -143,7 +143,7 @@ class EnumerableOracle(CellSums):
         anchor = None
         if rescaling == "slack":
             if target is None:
-                raise ValueError("slack rescaling compares with a target: give target=codes, from `impute` say")
+                raise ValueError("slack rescaling needs a target: give target=codes, for example from `impute`")
             anchor = self.score(w, target, rows)
         return self._argmax(w, rows, self._loss_table(), anchor=anchor, rivals=rivals)
 
@@ -155,7 +155,7 @@ class EnumerableOracle(CellSums):
         state, value = np.empty(n, np.int64), np.empty(n)
         for out, part, starts in self._blocks(rows):
             allowed = self._allowed_states(part)
-            scores = self._scored(w, part, starts)
+            scores = self._check_scores(w, part, starts)
             cells.best_states(scores, starts, labels[out], known[out], allowed, preferred[out], state[out], value[out])
         return Assignment(self._join(labels, state), value)
 
@@ -202,7 +202,7 @@ class EnumerableOracle(CellSums):
         """
         parts = [np.empty(0, dtype=bool)]
         for out, part, starts in self._blocks(rows):
-            scores = self._scored(np.zeros(self.n_params), part, starts)
+            scores = self._check_scores(np.zeros(self.n_params), part, starts)
             own = np.repeat(labels[out], np.diff(starts))
             parts.append(scores[own, np.arange(scores.shape[1])] > -np.inf)
         return np.concatenate(parts)
@@ -221,13 +221,13 @@ class EnumerableOracle(CellSums):
         """Which states of the rows are allowed; empty where none is ruled out."""
         return NOTHING if self._allowed is None else self._allowed[self.states(rows)]
 
-    def ranked(self, w: Array, code: Array, k: int, rows: Rows = None) -> Assignment:
+    def best_hidden(self, w: Array, code: Array, k: int, rows: Rows = None) -> Assignment:
         """(n, k) codes and scores of the best hidden values under the labels of ``code``; −1 and −inf past the last."""
         labels = self.split(code, rows)[0]
         n = self._count(rows)
         codes, values = np.full((n, k), -1, np.int64), np.full((n, k), -np.inf)
         for out, part, starts in self._blocks(rows):
-            scores = self._scored(w, part, starts)
+            scores = self._check_scores(w, part, starts)
             for i, (a, b) in enumerate(itertools.pairwise((starts - starts[0]).tolist()), out.start):
                 row = scores[labels[i], a:b]
                 order = np.argsort(-row, kind="stable")[:k]
@@ -240,7 +240,7 @@ class EnumerableOracle(CellSums):
         label, state = self.split(code, rows)
         value = np.empty(label.size)
         for out, part, starts in self._blocks(rows):
-            scores = self._scored(w, part, starts)
+            scores = self._check_scores(w, part, starts)
             value[out] = scores[label[out], starts[:-1] - starts[0] + state[out]]
         return value
 
@@ -250,7 +250,7 @@ class EnumerableOracle(CellSums):
         labels = label_positions(labels, open_.size, self.n_labels)
         state, value = np.empty(open_.size, np.int64), np.empty(open_.size)
         for out, part, starts in self._blocks(rows):
-            scores = self._scored(w, part, starts)
+            scores = self._check_scores(w, part, starts)
             cells.best_states(scores, starts, labels[out], open_[out], NOTHING, open_[out], state[out], value[out])
         return Assignment(self._join(labels, state), value)
 
@@ -281,7 +281,7 @@ class EnumerableOracle(CellSums):
             state = check_hidden(hidden, sizes)
             unknown = np.flatnonzero(state < 0)
             if unknown.size:
-                raise ValueError(f"hidden[{unknown[0]}] is unknown (-1); only complete outputs have a code")
+                raise ValueError(f"hidden[{unknown[0]}] is unknown (-1); only a complete output can be encoded")
         elif self.has_hidden and (sizes > 1).any():
             raise ValueError(f"sample {np.argmax(sizes > 1)} has {sizes.max()} hidden values: give hidden=")
         return self._join(found, state)
@@ -342,7 +342,9 @@ class EnumerableOracle(CellSums):
         if not self.has_hidden and losses.column is not None and anchor is None and not rivals:
             columns = take_rows(losses.column, rows)
             for out, part, starts in self._blocks(rows):
-                cells.best_labels(self._scored(w, part, starts), losses.table, columns[out], label[out], value[out])
+                cells.best_labels(
+                    self._check_scores(w, part, starts), losses.table, columns[out], label[out], value[out]
+                )
             return Assignment(self._join(label, state), value)
         left_out = self._known_labels(rows) if rivals else np.full(n, -1)
         table, column = losses
@@ -350,7 +352,7 @@ class EnumerableOracle(CellSums):
         anchors = value if anchor is None else anchor
         for out, part, starts in self._blocks(rows):
             cells.best_cells(
-                self._scored(w, part, starts),
+                self._check_scores(w, part, starts),
                 starts,
                 table if column is not None else np.ascontiguousarray(table[:, self.states(part)]),
                 columns[out],
@@ -403,7 +405,7 @@ class EnumerableOracle(CellSums):
 
     def _loss_table(self) -> LossTable:
         if self._losses is None:
-            raise ValueError("these samples were bound without labels, so outputs have no loss: bind with y")
+            raise ValueError("these samples were bound without labels, which a loss needs: bind with y")
         return self._losses
 
     def _preferred_states(self, prefer: Array, labels: Array, rows: Rows) -> Array:
@@ -415,16 +417,16 @@ class EnumerableOracle(CellSums):
         code = np.asarray(code, dtype=np.int64)
         sizes = take_rows(self._sizes, rows)
         if code.shape != sizes.shape:
-            raise ValueError(f"a code of shape {code.shape} for {sizes.size} samples; it has one integer per sample")
+            raise ValueError(f"code must have one integer per sample ({sizes.size}), got shape {code.shape}")
         label, state = np.empty(code.size, np.int64), np.empty(code.size, np.int64)
         wrong = cells.split_codes(code, sizes, self.n_labels, self.has_hidden, label, state)
         if wrong < 0:
             return label, state
         if code.min() < 0:
             raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
-        raise ValueError(f"code[{wrong}] is {code[wrong]}, which stands for no output of this sample")
+        raise ValueError(f"code[{wrong}] is {code[wrong]}, which does not stand for an output of this sample")
 
-    def _scored(self, w: Array, rows: Rows, starts: Array) -> Array:
+    def _check_scores(self, w: Array, rows: Rows, starts: Array) -> Array:
         """The `scores`, their shape checked: kernels rely on it."""
         scores = self.scores(w, rows)
         if scores.shape != (self.n_labels, starts[-1] - starts[0]):

@@ -59,7 +59,7 @@ def check_hidden(hidden: Any, sizes: Array, name: str = "values") -> Array:
     wrong = np.flatnonzero((given < -1) | (given >= sizes))
     if wrong.size:
         i = int(wrong[0])
-        raise ValueError(f"hidden[{i}] is {given[i]}, sample {i} has {name} 0 to {sizes[i] - 1} (-1 for unknown)")
+        raise ValueError(f"hidden[{i}] is {given[i]}, but sample {i} has {name} 0 to {sizes[i] - 1} (-1 for unknown)")
     return given
 
 
@@ -76,7 +76,7 @@ def read_positions(hidden: Any, shape: tuple[int, ...]) -> Array:
         values = [-1 if is_missing(v) else v for v in given.ravel().tolist()]
         given = np.array(values if all(map(_is_whole_number, values)) else "none").reshape(-1)
     if given.dtype.kind not in "iuf" or not (np.abs(given.astype(np.float64)) < 2**53).all():
-        raise ValueError(f"hidden values are positions (integers, -1 if unknown), got {shorten(hidden)}")
+        raise ValueError(f"hidden values must be positions (integers, -1 if unknown), got {shorten(hidden)}")
     return given.astype(np.int64).reshape(shape)
 
 
@@ -111,7 +111,7 @@ def _mask(entry: Any, size: int, i: int, name: str) -> Array | None:
     values = as_array(list(entry))
     if values.dtype.kind == "b":
         if values.shape != (size,):
-            raise ValueError(f"hidden[{i}] is a mask of {values.size} booleans, sample {i} has {size} {name}")
+            raise ValueError(f"hidden[{i}] is a mask of {values.size} booleans, but sample {i} has {size} {name}")
         return values
     if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
         raise ValueError(
@@ -120,7 +120,7 @@ def _mask(entry: Any, size: int, i: int, name: str) -> Array | None:
         )
     wrong = values[(values < 0) | (values >= size)]
     if wrong.size:
-        raise ValueError(f"hidden[{i}] allows {wrong[0]}, sample {i} has {name} 0 to {size - 1}")
+        raise ValueError(f"hidden[{i}] allows {wrong[0]}, but sample {i} has {name} 0 to {size - 1}")
     return np.isin(np.arange(size), values)
 
 
@@ -129,9 +129,9 @@ def _is_position(entry: Any, size: int, i: int, name: str) -> bool:
     if is_missing(entry):
         return False
     if not _is_whole_number(entry):
-        raise ValueError(f"hidden values are positions (integers, -1 if unknown), hidden[{i}] is {shorten(entry)}")
+        raise ValueError(f"hidden[{i}] must be a position (an integer, -1 if unknown), got {shorten(entry)}")
     if not -1 <= entry < size:
-        raise ValueError(f"hidden[{i}] is {shorten(entry)}, sample {i} has {name} 0 to {size - 1} (-1 for unknown)")
+        raise ValueError(f"hidden[{i}] is {shorten(entry)}, but sample {i} has {name} 0 to {size - 1} (-1 for unknown)")
     return True
 
 
@@ -143,7 +143,7 @@ def _is_whole_number(value: Any) -> bool:
 
 
 def _is_plain(hidden: Any) -> bool:
-    """Whether every sample has a single value: no list, mask or set among them."""
+    """Whether every sample has a single value: without lists, masks or sets."""
     if isinstance(hidden, np.ndarray) and hidden.dtype != object:
         return hidden.ndim != 2 or hidden.dtype.kind != "b"
     if not is_list(hidden) or isinstance(hidden, str | bytes | dict):
@@ -152,5 +152,5 @@ def _is_plain(hidden: Any) -> bool:
 
 
 def _is_single(entry: Any) -> bool:
-    """Whether an entry is one value, and no list, mask or set."""
+    """Whether an entry is one value, not a list, mask or set."""
     return isinstance(entry, str | bytes | dict) or not is_list(entry)

@@ -34,25 +34,25 @@ class LossTable(NamedTuple):
         return LossTable(table[:, states], None) if column is None else LossTable(table, column[samples])
 
 
-def checked_losses(losses: LossTable, n_labels: int, n_rows: int, n_states: int) -> LossTable:
+def check_losses(losses: LossTable, n_labels: int, n_rows: int, n_states: int) -> LossTable:
     """The same losses as contiguous arrays; an error if one is not finite, or negative, or if they do not fit.
 
     There is one column per state, or one of those that there are for each row.
     """
     if not isinstance(losses, LossTable):
-        raise TypeError(f"losses are a tacit.oracle.LossTable, got {shorten(losses)}")
+        raise TypeError(f"losses must be a tacit.oracle.LossTable, got {shorten(losses)}")
     table = np.ascontiguousarray(numbers("the loss table", losses.table))
     if table.ndim != 2 or len(table) != n_labels or (losses.column is None and table.shape[1] != n_states):
-        raise ValueError(f"a loss table of shape {table.shape} for {n_labels} labels and {n_states} states")
+        raise ValueError(f"the loss table of shape {table.shape} must fit {n_labels} labels and {n_states} states")
     wrong = ~np.isfinite(table) | (table < 0)
     if wrong.any():
-        raise ValueError(f"a loss of {table[wrong][0]}: losses must be finite and not negative")
+        raise ValueError(f"losses must be finite and not negative, got {table[wrong][0]}")
     if losses.column is None:
         return LossTable(table, None)
     column = even_table("the columns of a loss table", losses.column)
     is_whole = column.dtype.kind in "iu" and column.shape == (n_rows,)
     if not is_whole or not ((column >= 0) & (column < table.shape[1])).all():
-        raise ValueError(f"the columns of a loss table are {n_rows} numbers from 0 to {table.shape[1] - 1}")
+        raise ValueError(f"the columns of a loss table must be {n_rows} numbers from 0 to {table.shape[1] - 1}")
     return LossTable(table, np.ascontiguousarray(column, dtype=np.int64))
 
 
@@ -159,7 +159,7 @@ class HiddenLoss:
         """Samples, the tables of their kinds, and where that of each begins: all, or a few kinds at a time."""
         sizes = np.diff(offsets)
         if self.kinds.shape != sizes.shape or (np.diff(self.starts)[self.kinds] != sizes**2).any():
-            raise ValueError("the tables of a loss on hidden values do not fit these samples: one (h, h) for each kind")
+            raise ValueError("the tables of a loss on hidden values must have one (h, h) table per kind of sample")
         if self.make is None:
             yield np.arange(sizes.size), self.flat, self.starts[self.kinds]
             return
@@ -242,7 +242,7 @@ class CalledLoss:
     def _costs(self, i: int, true: int, h: int, own: slice) -> Array:
         size = own.stop - own.start
         truth = self.classes[true]
-        costs = np.array([[self._called(i, truth, h, label, other) for other in range(size)] for label in self.classes])
+        costs = np.array([[self._call(i, truth, h, label, other) for other in range(size)] for label in self.classes])
         if costs[true, h] != 0:
             raise ValueError(
                 f"loss({shorten(truth)}, {h}, {shorten(truth)}, {h}) is {costs[true, h]} for sample {i}; the truth "
@@ -255,7 +255,7 @@ class CalledLoss:
         last = np.diff(offsets) - 1
         return tuple(self.table(n_labels, offsets, labels, Reference(h)) for h in (np.zeros_like(last), last))
 
-    def _called(self, i: int, *outputs: Any) -> float:
+    def _call(self, i: int, *outputs: Any) -> float:
         try:
             answer = self.function(*outputs)
         except TypeError as error:
@@ -267,9 +267,7 @@ class CalledLoss:
         except (TypeError, ValueError):
             value = np.nan
         if not 0 <= value < np.inf:
-            raise ValueError(
-                f"loss{outputs} of sample {i} is {shorten(answer)}; losses are numbers, finite and not negative"
-            )
+            raise ValueError(f"loss{outputs} of sample {i} is {shorten(answer)}; a loss must be a finite number from 0")
         return value
 
 
@@ -416,7 +414,7 @@ def class_losses(loss: Any, classes: Array, labels: Array) -> LossTable:
     elif (labels == len(classes)).any():
         i = int(np.argmax(labels == len(classes)))
         raise ValueError(
-            f"y[{i}] is a label that training never saw, and a cost matrix has no row for it; "
+            f"y[{i}] is a label that training never saw, so the cost matrix lacks a row for it; "
             f"the classes are {shorten(classes.tolist())}: list all of them in classes=[...]"
         )
     return LossTable(costs.T, labels)

@@ -25,7 +25,7 @@ class PartsOracle(ABC):
     """What oracles share whose codes have one integer per part, sample after sample, cut by ``code_offsets``.
 
     A subclass writes `predict`, `impute`, `score`, `loss`, `features` and what else of `tacit.oracle.Oracle` is not
-    here; its outputs cannot be listed, so there is no slack rescaling. Views are copies: see `_changed`.
+    here; its outputs cannot be listed, so slack rescaling is impossible. Views are copies: see `_changed`.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class PartsOracle(ABC):
         if rescaling != "margin" or rivals:
             asked = "rivals" if rivals else f"{rescaling} rescaling"
             raise ValueError(
-                f"{self.nouns.problem} has no exact inference for {asked}: its outputs cannot be listed; use margin "
+                f"{self.nouns.problem} lacks exact inference for {asked}: its outputs cannot be listed; use margin "
                 "rescaling"
             )
         return self._predict_augmented(w, rows)
@@ -101,9 +101,9 @@ class PartsOracle(ABC):
 
     def exact(self) -> Self:
         double = np.dtype(np.float64)
-        return self if self._precision == double else self._changed(_precision=double)
+        return self if self._precision == double else self._with(_precision=double)
 
-    def _changed(self, **attributes: Any) -> Self:
+    def _with(self, **attributes: Any) -> Self:
         """The same oracle with other values of some attributes."""
         view = copy.copy(self)
         vars(view).update(attributes)
@@ -111,7 +111,7 @@ class PartsOracle(ABC):
 
     def _recut(self, offsets: Array, **attributes: Any) -> Self:
         """An oracle of other samples, cut by these offsets."""
-        return self._changed(n_samples=offsets.size - 1, offsets=offsets, code_offsets=offsets, **attributes)
+        return self._with(n_samples=offsets.size - 1, offsets=offsets, code_offsets=offsets, **attributes)
 
     def _starts(self, rows: Rows) -> Array:
         """Where the samples begin in a code of these rows, and its length."""
@@ -143,7 +143,7 @@ class PartsOracle(ABC):
         chosen = np.where(np.repeat(is_first, np.diff(self._starts(rows))), first, second)
         return np.asarray(chosen.astype(self._code_type, copy=False))
 
-    def _known(self, rows: Rows, unseen: bool = False) -> Array:
+    def _true_labels(self, rows: Rows, unseen: bool = False) -> Array:
         """The true labels of these rows; where ``unseen``, labels that training never saw may be among them."""
         nouns, labels = self.nouns, self._labels
         if labels is None:
@@ -166,6 +166,6 @@ class PartsOracle(ABC):
         if self._losses is None:
             nouns = self.nouns
             raise ValueError(
-                f"these {nouns.samples} were bound without {nouns.label}s, so outputs have no loss: bind with y"
+                f"these {nouns.samples} were bound without {nouns.label}s, which a loss needs: bind with y"
             )
         return self._losses

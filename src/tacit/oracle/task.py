@@ -16,7 +16,7 @@ from tacit.oracle.capabilities import FusesPlanes, ScoresCells, SumsDifferences
 from tacit.oracle.contracts import TARGET, Assignment, Oracle, capability, take_code
 
 MAX_CODES = 20_000_000
-"""Entries of codes that are sent in one question about planes: few journeys, and memory that has a bound."""
+"""Entries of codes that are sent in one question about planes: few round trips, and bounded memory."""
 
 
 VISIT_STEPS = 2
@@ -213,7 +213,7 @@ class Penalty(Protocol):
         """A lower bound on ``Ω(w) + max(slope·w + offset, floor)`` over all w."""
 
     def check(self, n_params: int) -> None:
-        """Raise if this is no penalty for so many weights."""
+        """Raise if this penalty does not fit so many weights."""
 
 
 class Dual(ABC):
@@ -223,9 +223,9 @@ class Dual(ABC):
 
         max  Σ_i Σ_a α_i(a) ℓ_i(a) − ½ ‖Σ_i Σ_a α_i(a) (Ψ(x_i, t_i) − Ψ(x_i, a))‖²,    α ≥ 0,  Σ_a α_i(a) = c_i
 
-    and the vector inside the norm is w. Kept are α, in whatever form its oracle can sum (one number per cell where
-    outputs can be listed, a few tag sequences with their shares in chains), its w, and ``offset = Σ α ℓ``; so
-    ``offset − ½‖w‖²`` is a lower bound on the optimum. A *visit* to sample i is one block-coordinate update: it raises
+    and the vector inside the norm is w. A dual keeps α, its w, and ``offset = Σ α ℓ``, so that ``offset − ½‖w‖²`` is a
+    lower bound on the optimum. The form of α depends on the oracle: one number per cell where outputs can be listed, a
+    few tag sequences with their shares in chains. A *visit* to sample i is one block-coordinate update: it raises
     the dual by changing α_i alone.
     """
 
@@ -244,7 +244,7 @@ class Dual(ABC):
 
     @abstractmethod
     def refresh(self) -> None:
-        """Compute w and offset anew from α, without the rounding errors of many small steps."""
+        """Compute w and offset again from α, without the rounding errors of many small steps."""
 
     @abstractmethod
     def cannot_gain(self, code: Array) -> Array:

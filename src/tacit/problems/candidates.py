@@ -57,7 +57,7 @@ class Candidates(TableProblem):
         return read_hidden(hidden, np.diff(offsets))
 
     def schema(self, X: Any, y: Any) -> Schema:
-        self._require_boxes(self.checked(X))
+        self._require_boxes(self.ensure_read(X))
         return super().schema(X, y)
 
     def hidden_loss(self, X: Ragged, offsets: Array) -> PairLoss:

@@ -161,7 +161,7 @@ class Transforms(ClassProblem):
 
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
-        X = self.checked(X)
+        X = self.ensure_read(X)
         classes = read_classes(self.classes, y, len(X))
         self.check_loss(classes)
         table: Any = X.values if isinstance(X, Shards) else X
@@ -191,7 +191,7 @@ class Transforms(ClassProblem):
         return Schema(classes, math.prod(shape), blocks, facts)
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> ClassBlocks | StateBlocks:
-        X = self.checked(X)
+        X = self.ensure_read(X)
         self.check()
         self.check_schema(schema)
         shape = tuple(schema.facts["shape"].tolist())

@@ -1,9 +1,9 @@
 """Archives: arrays and JSON in one uncompressed zip (NumPy's npz). Nothing in them is ever executed.
 
 A file holds ``header.json`` with the format's number and a checksum, and one ``.npy`` per array, read with
-``allow_pickle=False``. Nothing is compressed, so sizes can be checked before memory is taken: the parts together are no
-larger than the file, an array is as large as its header says, and the JSON is at most `MAX_HEADER` bytes long. Any
-other file is refused.
+``allow_pickle=False``. Nothing is compressed, so sizes can be checked before memory is taken. The parts together are no
+larger than the file, an array is as large as its header says, and the JSON has at most `MAX_HEADER` bytes. Any other
+file is refused.
 
 The checksum finds damage, not malice: whoever can write a file can compute a new one. So the content is checked once
 more by the code that restores something from it (`tacit.runtime.storage`, `tacit.runtime.checkpoint`).
@@ -65,7 +65,7 @@ class Stored:
 def storable(kind: K) -> K:
     """Let model files hold things of this class of tacit, by its name; its method ``check`` refuses invalid values."""
     if not hasattr(kind, "check"):
-        raise TypeError(f"{kind.__name__} has no method check, so that files could hold anything")
+        raise TypeError(f"{kind.__name__} must have a method `check`, which refuses what files may not hold")
     _stored.setdefault(kind.__name__, kind)
     return kind
 
@@ -114,7 +114,7 @@ def write_archive(
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=begin, suffix=end)
     except OSError as error:
-        raise _explained(error, path, "written") from error
+        raise _explain(error, path, "written") from error
     try:
         with os.fdopen(handle, "wb") as stream:
             os.chmod(temporary, _mode(target))
@@ -127,7 +127,7 @@ def write_archive(
         os.replace(temporary, target)
     except OSError as error:
         Path(temporary).unlink(missing_ok=True)
-        raise _explained(error, path, "written") from error
+        raise _explain(error, path, "written") from error
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -156,7 +156,7 @@ def remove_unfinished(folder: str | os.PathLike[str]) -> int:
 
 
 def kind_of(path: str | os.PathLike[str]) -> str | None:
-    """The kind of an archive, None for a file that is no archive. Only the header is read, with its limits."""
+    """The kind of an archive, None for a file that is not an archive. Only the header is read, with its limits."""
     if not os.path.isfile(path):
         return None
     try:
@@ -165,7 +165,7 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
     except StorageError:
         return None
     except OSError as error:
-        raise _explained(error, path, "read") from error
+        raise _explain(error, path, "read") from error
 
 
 def read_archive(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -173,13 +173,13 @@ def read_archive(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any
     place = file_path("path", path)
     where = str(place)
     if not os.path.isfile(place):
-        raise FileNotFoundError(f"no file {shorten(where)}")
+        raise FileNotFoundError(f"{shorten(where)} does not exist")
     blobs: dict[str, bytes] = {}
     try:
         with place.open("rb") as stream:
             header, text, seal = _read_header(stream, where, blobs, whole=True)
     except OSError as error:
-        raise _explained(error, path, "read") from error
+        raise _explain(error, path, "read") from error
     if seal != _checksum(text, blobs.items()):
         raise StorageError(f"{shorten(where)} was changed after it was written (checksum differs); do not trust it")
     if header.get("kind") != kind:
@@ -251,7 +251,7 @@ def read_array(blob: bytes, name: str, where: str) -> Array:
         if array.dtype.kind == "U" and array.size:
             points = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
             if (points > 0x10FFFF).any() or ((points >= 0xD800) & (points < 0xE000)).any():
-                raise StorageError("it holds what is no character")
+                raise StorageError("it holds something that is not a character")
     except Exception as error:  # NumPy reads the header with Python's own parser, which raises what it likes
         raise StorageError(
             f"{shorten(where)} holds a broken array, {shorten(name)} ({reason(error)}); delete the file, or "
@@ -260,10 +260,10 @@ def read_array(blob: bytes, name: str, where: str) -> Array:
     return array
 
 
-def _explained(error: OSError, path: Any, done: str) -> OSError:
+def _explain(error: OSError, path: Any, done: str) -> OSError:
     """The same error with the user's path in it, and what could not be done."""
-    told = f"{shorten(os.fspath(path))} could not be {done}: {error.strerror or error}"
-    return OSError(error.errno, told) if error.errno else OSError(told)
+    message = f"{shorten(os.fspath(path))} could not be {done}: {error.strerror or error}"
+    return OSError(error.errno, message) if error.errno else OSError(message)
 
 
 def _mode(target: Path) -> int:

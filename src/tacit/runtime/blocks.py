@@ -158,8 +158,8 @@ def sharing_of(oracle: Oracle, name: str) -> Sharing:
     if name in DECLARED or not callable(getattr(oracle, name)):
         return DECLARED.get(name)
     raise CapabilityError(
-        f"{type(oracle).__name__}.{name} is not declared, so nobody knows how to share it among threads or processes; "
-        f"say so in the oracle's class: batches = {{{name!r}: tacit.runtime.Batch(...)}}, or None in its place to call "
+        f"{type(oracle).__name__}.{name} is missing from `batches`; "
+        f"add to the oracle's class batches = {{{name!r}: tacit.runtime.Batch(...)}}, or None in its place to call "
         "it once for all samples"
     )
 
@@ -269,8 +269,8 @@ def operations(oracle: Oracle) -> float:
 def cache_answers(oracle: Oracle) -> Oracle:
     """The same oracle, with the latest `MAX_ANSWERS` answers of `predict_augmented` for all samples in a cache.
 
-    A descent solves one convex task after the other, and asks for the same w again and again: at the end of a task, for
-    the true objective, and at the start of the next task; and in every task at w = 0, whose answer always stays.
+    A descent asks for the same w several times: at the end of a convex task, for the true objective, and at the start
+    of the next task. Every task asks at w = 0, whose answer always stays.
     """
     return cast(Oracle, CachedOracle(oracle))
 

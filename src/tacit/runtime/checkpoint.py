@@ -70,7 +70,7 @@ class Checkpoint:
         header, arrays = read_archive(self.path, "checkpoint")
         then = header.get("run")
         if not isinstance(then, dict):
-            raise StorageError(f"the checkpoint {shorten(str(self.path))} does not say of which run it is")
+            raise StorageError(f"the checkpoint {shorten(str(self.path))} does not say which run it belongs to")
         other = {name: now for name, now in self._fingerprint.items() if then.get(name) != now}
         differences = [
             f"{name}: {one_line(str(then.get(name)))} then, {one_line(str(now))} now" for name, now in other.items()
@@ -78,7 +78,7 @@ class Checkpoint:
         if differences:
             raise ValueError(
                 f"the checkpoint {shorten(str(self.path))} is of another run; what differs: {'; '.join(differences)}. "
-                "Resume with the same data and parameters, or start anew with resume=False"
+                "Resume with the same data and parameters, or start again with resume=False"
             )
         return {name.removeprefix("state."): value for name, value in arrays.items() if name.startswith("state.")}
 
@@ -89,12 +89,12 @@ class Checkpoint:
             yield
         except Exception as error:  # a file that was made by hand may hold anything
             raise StorageError(
-                f"the checkpoint {shorten(str(self.path))} holds no state that a run can go on from "
-                f"({type(error).__name__}: {reason(error)}); start anew with resume=False"
+                f"the checkpoint {shorten(str(self.path))} cannot be resumed "
+                f"({type(error).__name__}: {reason(error)}); start again with resume=False"
             ) from error
 
 
-def stored(snapshot: Mapping[str, Any], name: str, shape: tuple[int, ...], kinds: str = "f") -> Array:
+def stored_array(snapshot: Mapping[str, Any], name: str, shape: tuple[int, ...], kinds: str = "f") -> Array:
     """An array of a snapshot, refused unless it has this shape and is of finite numbers of these kinds."""
     values: Any = snapshot.get(name)
     if not is_table(values, len(shape), kinds) or values.shape != shape:

@@ -157,7 +157,7 @@ class Progress:
     Parameters
     ----------
     verbose : 0 for none, 1 for a bar where somebody can see it, 2 for a line every few seconds, for logs
-    total : how many steps there will be; None where nobody knows, and then no remaining time is shown
+    total : how many steps there will be; None where that is unknown: then the remaining time is not shown
     """
 
     def __init__(self, verbose: int, total: int | None) -> None:
@@ -171,7 +171,7 @@ class Progress:
             self.bar = tqdm(total=total, delay=1.0, unit="step", leave=False)
 
     def show(self, seconds: float, step: int, text: str) -> None:
-        """Draw the bar anew, at most ten times per second, or write a line."""
+        """Draw the bar again, at most ten times per second, or write a line."""
         if self._writes_lines and seconds - self._shown >= LINE_EVERY and sys.stderr is not None:
             self._shown = seconds
             steps = f"step {step}" if self._total is None else f"step {step} of {self._total}"

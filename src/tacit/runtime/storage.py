@@ -90,7 +90,7 @@ def _build(kind: Any, params: Mapping[str, Any], attributes: Mapping[str, Any]) 
     model = kind(**params)
     for name, value in attributes.items():
         if not name.endswith("_") or name.startswith("_") or callable(getattr(kind, name, None)):
-            raise StorageError(f"{shorten(name)} is nothing that a learner learns")
+            raise StorageError(f"{shorten(name)} is not a learned attribute")
         setattr(model, name, value)
     model.check()
     return model
@@ -99,11 +99,11 @@ def _build(kind: Any, params: Mapping[str, Any], attributes: Mapping[str, Any]) 
 def _handed_over(classes: Iterable[type]) -> dict[str, type]:
     """The user's classes by name."""
     if isinstance(classes, type) or not is_list(classes):
-        raise TypeError(f"classes is a list of classes of your own, got {shorten(classes)}; write [MyLearner]")
+        raise TypeError(f"classes must be a list of your own classes, such as [MyLearner], got {shorten(classes)}")
     listed = list(classes)
     wrong = [kind for kind in listed if not isinstance(kind, type)]
     if wrong:
-        raise TypeError(f"classes is a list of classes of your own, and {shorten(wrong[0])} is none")
+        raise TypeError(f"classes must be a list of your own classes, but {shorten(wrong[0])} is not a class")
     return {kind.__name__: kind for kind in listed}
 
 
@@ -141,7 +141,7 @@ class _Foreign:
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str) or not name.isidentifier():
-            raise StorageError(f"{shorten(name)} is no name of a class")
+            raise StorageError(f"{shorten(name)} is not the name of a class")
         self.name = shorten(name).strip("'")
 
 

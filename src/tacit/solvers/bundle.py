@@ -17,7 +17,7 @@ from tacit.oracle import TARGET, Plane, Task, capability, has_long_codes, runs_p
 from tacit.oracle.capabilities import KeepsDual
 from tacit.penalties import GroupNorm, Penalty
 from tacit.runtime.archive import storable
-from tacit.runtime.checkpoint import stored, stored_codes, stored_number
+from tacit.runtime.checkpoint import stored_array, stored_codes, stored_number
 from tacit.solvers.loop import MIN_PROGRESS, Solver, State, WarmStart
 from tacit.solvers.norm_dual import maximise_norm_dual
 from tacit.solvers.simplex_qp import maximise_on_simplex, maximise_with_bounds
@@ -156,18 +156,21 @@ class Bundle(Solver):
         for code in stored_codes(snapshot, "codes", task.oracle.accepts):
             state.append(code, task.plane(code), task.penalty)
         m = len(state.codes)
-        state.gram[:] = stored(snapshot, "gram", (m, m))
-        state.ages = stored(snapshot, "ages", (m,), "iu").astype(np.int64)
-        state.best = stored(snapshot, "w", (d,)), stored_number(snapshot, "objective")
+        state.gram[:] = stored_array(snapshot, "gram", (m, m))
+        state.ages = stored_array(snapshot, "ages", (m,), "iu").astype(np.int64)
+        state.best = stored_array(snapshot, "w", (d,)), stored_number(snapshot, "objective")
         state.bound = stored_number(snapshot, "bound")
         state.proximal_weight = stored_number(snapshot, "proximal_weight", least=0)
         state.min_weight = stored_number(snapshot, "min_weight", least=0)
         state.just_raised = bool(stored_number(snapshot, "just_raised"))
         state.gap_then, state.idle = stored_number(snapshot, "gap_then", 0), int(stored_number(snapshot, "idle", 0))
         if not task.penalty.is_quadratic:
-            state.slope = stored(snapshot, "slope", (d,))
+            state.slope = stored_array(snapshot, "slope", (d,))
             sizes = [min(np.size(snapshot[name]), m) for name in ("alpha", "bound_alpha")]
-            state.alphas = stored(snapshot, "alpha", (sizes[0],)), stored(snapshot, "bound_alpha", (sizes[1],))
+            state.alphas = (
+                stored_array(snapshot, "alpha", (sizes[0],)),
+                stored_array(snapshot, "bound_alpha", (sizes[1],)),
+            )
         return state
 
 

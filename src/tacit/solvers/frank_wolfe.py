@@ -17,7 +17,7 @@ from tacit.oracle.capabilities import KeepsDual
 from tacit.oracle.contracts import capability
 from tacit.oracle.task import Dual
 from tacit.runtime.archive import StorageError, storable
-from tacit.runtime.checkpoint import stored, stored_codes, stored_number
+from tacit.runtime.checkpoint import stored_array, stored_codes, stored_number
 from tacit.solvers.bundle import Bundle, overflow_error
 from tacit.solvers.loop import Solver, State, WarmStart
 
@@ -121,10 +121,10 @@ class FrankWolfe(Solver):
         state.average = _load_dual(state.average, parts["average"])
         if parts["best"]:
             state.best_dual = _load_dual(self._fresh_dual(task), parts["best"])
-        state.best = stored(snapshot, "w", (task.oracle.n_params,)), stored_number(snapshot, "objective")
+        state.best = stored_array(snapshot, "w", (task.oracle.n_params,)), stored_number(snapshot, "objective")
         state.bound = stored_number(snapshot, "bound")
         state.n_steps, state.n_sweeps = (int(stored_number(snapshot, name, 0)) for name in ("n_steps", "n_sweeps"))
-        state.is_active = stored(snapshot, "is_active", (dual.n_blocks,), "b")
+        state.is_active = stored_array(snapshot, "is_active", (dual.n_blocks,), "b")
         state.gaps = np.array(snapshot["gaps"], dtype=np.float64)  # infinite where no sweep has come yet
         if state.gaps.shape != (dual.n_blocks,) or np.isnan(state.gaps).any():
             raise StorageError(f"gaps must hold one number for each of {dual.n_blocks} blocks, without NaN")

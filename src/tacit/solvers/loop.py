@@ -23,7 +23,7 @@ from tacit.oracle.contracts import Need
 from tacit.penalties import Penalty
 from tacit.runtime import Status, run
 from tacit.runtime.archive import record
-from tacit.runtime.checkpoint import Checkpoint, stored, stored_codes, stored_number
+from tacit.runtime.checkpoint import Checkpoint, stored_array, stored_codes, stored_number
 
 ROUNDING = 1e-10
 """An optimum within this share of the objective at w = 0 cannot be distinguished from it."""
@@ -193,11 +193,14 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
         for name, value in vars(state).items():
             if isinstance(value, np.ndarray):
                 kinds = "iu" if value.dtype.kind in "iu" else value.dtype.kind
-                setattr(state, name, stored(snapshot, name, value.shape, kinds))
+                setattr(state, name, stored_array(snapshot, name, value.shape, kinds))
             elif name not in ("best", "codes"):
                 kind = type(value)
                 setattr(state, name, kind(stored_number(snapshot, name, 0 if kind is int else -math.inf)))
-        state.best = stored(snapshot, "best.w", (task.oracle.n_params,)), stored_number(snapshot, "best.objective")
+        state.best = (
+            stored_array(snapshot, "best.w", (task.oracle.n_params,)),
+            stored_number(snapshot, "best.objective"),
+        )
         state.codes = stored_codes(snapshot, "codes", task.oracle.accepts)
         return state
 

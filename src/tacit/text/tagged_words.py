@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.parameters import entries, file_path, one_of, shorten
-from tacit.data.reading import MAX_BYTES, find_file, named, read_text
+from tacit.data.reading import MAX_BYTES, find_file, quote, read_text
 
 CONLLU_COLUMNS = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4}
 """Columns of CoNLL-U (https://universaldependencies.org/format.html) that can be read."""
@@ -92,7 +92,7 @@ def write_two_columns(path: str | os.PathLike[str], words: Sequence[Any], tags: 
     try:
         file.write_text(text, encoding="utf-8", errors="surrogatepass")
     except OSError as error:
-        raise OSError(error.errno, f"{named(file)} could not be written: {error.strerror or error}") from error
+        raise OSError(error.errno, f"{quote(file)} could not be written: {error.strerror or error}") from error
 
 
 def two_columns(words: Sequence[Any], tags: Sequence[Any]) -> str:
@@ -138,7 +138,7 @@ def _read_lines(file: Path, max_bytes: Any, read_line: LineReader) -> TaggedWord
     lines = read_text(file, max_bytes=max_bytes).removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     for number, line in enumerate(lines, 1):
         if line.strip():
-            found = read_line(line, f"{named(file)}, line {number}")
+            found = read_line(line, f"{quote(file)}, line {number}")
             if found is not None:
                 words[-1].append(found[0])
                 tags[-1].append(found[1])
@@ -148,5 +148,5 @@ def _read_lines(file: Path, max_bytes: Any, read_line: LineReader) -> TaggedWord
     if not words[-1]:
         del words[-1], tags[-1]
     if not words:
-        raise ValueError(f"{named(file)} is without words; give one per line, and an empty line after each sentence")
+        raise ValueError(f"{quote(file)} is without words; give one per line, and an empty line after each sentence")
     return TaggedWords(words, tags)

@@ -23,7 +23,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import file_path, numbers, reason, shorten
-from tacit.data.reading import MAX_BYTES, find_file, find_place, named, read_bytes, read_text
+from tacit.data.reading import MAX_BYTES, find_file, find_place, quote, read_bytes, read_text
 from tacit.vision.boxes import MAX_SIDE, BoxTable, check_table, path_parts
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
@@ -58,14 +58,14 @@ def boxes_csv(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxTa
         columns = list(reader.fieldnames or ())
         missing = [name for name in ("file", *CORNERS) if name not in columns]
         if missing:
-            raise ValueError(f"{named(file)} lacks the column {missing[0]!r}; its columns are {shorten(columns)}")
+            raise ValueError(f"{quote(file)} lacks the column {missing[0]!r}; its columns are {shorten(columns)}")
         for row in reader:
-            where = f"{named(file)}, line {reader.line_num}"
+            where = f"{quote(file)}, line {reader.line_num}"
             corners = [_number(row[name], f"{where}: {name}") for name in CORNERS]
             size = [_size(row.get(name), f"{where}: {name}") for name in ("width", "height")]
             rows.append(_Row(where, row["file"], row.get("class") or "", corners, size))
     except csv.Error as error:
-        raise ValueError(f"{named(file)} is not a CSV table ({reason(error)})") from error
+        raise ValueError(f"{quote(file)} is not a CSV table ({reason(error)})") from error
     return _make_table(file, rows)
 
 
@@ -86,7 +86,7 @@ def boxes_voc(path: str | os.PathLike[str]) -> BoxTable:
     folder = find_place(path)
     files = sorted(folder.glob("*.xml")) if os.path.isdir(folder) else [find_file(folder, "a VOC annotation")]
     if not files:
-        raise FileNotFoundError(f"{named(folder)} contains no *.xml files")
+        raise FileNotFoundError(f"{quote(folder)} contains no *.xml files")
     return _make_table(folder, [row for file in files for row in _voc_rows(file)])
 
 
@@ -111,18 +111,18 @@ def boxes_coco(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxT
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{named(file)} is truncated or not JSON ({reason(error)})") from error
+        raise ValueError(f"{quote(file)} is truncated or not JSON ({reason(error)})") from error
     lists: dict[str, Any] = content if isinstance(content, dict) else {}
     wrong = [name for name in ("images", "categories", "annotations") if not isinstance(lists.get(name), list)]
     if wrong:
-        raise ValueError(f"{named(file)} lacks the list {wrong[0]!r}; COCO has images, categories and annotations")
+        raise ValueError(f"{quote(file)} lacks the list {wrong[0]!r}; COCO has images, categories and annotations")
     try:
         images = {image["id"]: image for image in lists["images"]}
         names = {kind["id"]: str(kind["name"]) for kind in lists["categories"]}
         notes = enumerate(lists["annotations"])
-        rows = [_coco_row(f"{named(file)}, annotation {i}", note, images, names) for i, note in notes]
+        rows = [_coco_row(f"{quote(file)}, annotation {i}", note, images, names) for i, note in notes]
     except (KeyError, TypeError) as error:
-        raise ValueError(f"{named(file)} is not a COCO file: {reason(error)} is missing or malformed") from error
+        raise ValueError(f"{quote(file)} is not a COCO file: {reason(error)} is missing or malformed") from error
     return _make_table(file, rows)
 
 
@@ -137,11 +137,11 @@ class _Row(NamedTuple):
 def _voc_rows(file: Path) -> Iterable[_Row]:
     root = _safe_tree(file)
     if root.tag != "annotation":
-        raise ValueError(f"{named(file)} contains <{shorten(root.tag)}>, not a VOC <annotation>")
+        raise ValueError(f"{quote(file)} contains <{shorten(root.tag)}>, not a VOC <annotation>")
     image = root.findtext("filename") or f"{file.stem}.jpg"
-    size = [_size(root.findtext(f"size/{name}"), f"{named(file)}: {name}") for name in ("width", "height")]
+    size = [_size(root.findtext(f"size/{name}"), f"{quote(file)}: {name}") for name in ("width", "height")]
     for i, thing in enumerate(root.iter("object")):
-        where = f"{named(file)}, object {i}"
+        where = f"{quote(file)}, object {i}"
         left, top, right, bottom = (_number(thing.findtext(f"bndbox/{n}"), f"{where}: {n}") for n in CORNERS)
         yield _Row(where, image, (thing.findtext("name") or "").strip(), (left - 1, top - 1, right, bottom), size)
 
@@ -159,7 +159,7 @@ def _safe_tree(file: Path) -> ElementTree.Element:
         guard.Parse(content, True)
         return ElementTree.fromstring(content)
     except (expat.ExpatError, ElementTree.ParseError, LookupError, ValueError) as error:
-        raise ValueError(f"{named(file)} is truncated, not XML, or refused ({reason(error)})") from error
+        raise ValueError(f"{quote(file)} is truncated, not XML, or refused ({reason(error)})") from error
 
 
 def _coco_row(where: str, note: Any, images: dict[Any, Any], names: dict[Any, str]) -> _Row:
@@ -196,7 +196,7 @@ def _size(text: Any, where: str) -> int:
 
 def _make_table(file: Path, rows: list[_Row]) -> BoxTable:
     if not rows:
-        raise ValueError(f"{named(file)} contains no boxes")
+        raise ValueError(f"{quote(file)} contains no boxes")
     for row in rows:
         if not row.file:
             raise ValueError(f"{row.where}: the name of the image file is missing")
@@ -209,7 +209,7 @@ def _make_table(file: Path, rows: list[_Row]) -> BoxTable:
             raise ValueError(f"{box} must lie inside its image of {width:g} × {height:g} pixels")
     longest = max(max(len(row.file), len(row.name)) for row in rows)
     if longest * len(rows) > MAX_BYTES:  # columns of strings are as wide as their longest
-        raise ValueError(f"{named(file)} has a name of {longest} letters; names of files and classes must be shorter")
+        raise ValueError(f"{quote(file)} has a name of {longest} letters; names of files and classes must be shorter")
     return BoxTable(
         np.array([row.file for row in rows]),
         np.array([row.name for row in rows]),
@@ -263,14 +263,14 @@ def write_boxes_voc(folder: str | os.PathLike[str], table: BoxTable, scores: Any
         name = Path("_".join(path_parts(file)).strip("/")).stem
         if name in names:
             raise ValueError(
-                f"{named(names[name])} and {named(file)} would both become {name[:80]}.xml; rename one of them"
+                f"{quote(names[name])} and {quote(file)} would both become {name[:80]}.xml; rename one of them"
             )
         names[name] = file
     path = file_path("folder", folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OSError(error.errno, f"the folder {named(path)} cannot be created: {error.strerror}") from error
+        raise OSError(error.errno, f"the folder {quote(path)} cannot be created: {error.strerror}") from error
     for name, file in names.items():
         root = ElementTree.Element("annotation")
         _add(root, "filename", file)
@@ -328,7 +328,7 @@ def _check_rows(table: BoxTable, scores: Any) -> tuple[BoxTable, Array | None]:
     good = np.isfinite(boxes).all(axis=1) & (boxes[:, 0] < boxes[:, 2]) & (boxes[:, 1] < boxes[:, 3])
     if not good.all():
         i = int(np.argmin(good))
-        name = named(str(table.files[i]))
+        name = quote(str(table.files[i]))
         raise ValueError(f"the box of {name} is {boxes[i].tolist()}, which is empty or not finite; remove the row")
     return table, ranks
 
@@ -341,7 +341,7 @@ def _write(file: Path, text: str) -> None:
         raise ValueError(f"a name contains {letter!r}, which cannot be written as UTF-8; rename it") from error
     except (OSError, ValueError) as error:
         cause = getattr(error, "strerror", None) or reason(error)
-        raise OSError(getattr(error, "errno", None) or 0, f"{named(file)} could not be written: {cause}") from error
+        raise OSError(getattr(error, "errno", None) or 0, f"{quote(file)} could not be written: {cause}") from error
 
 
 def _add(parent: ElementTree.Element, tag: str, text: Any = None) -> ElementTree.Element:

@@ -15,7 +15,7 @@ from tacit.data.labels import read_labels
 from tacit.data.lines import one_line
 from tacit.data.parameters import even_table, has_length, is_list, number, numbers, one_of, shorten, whole_number
 from tacit.data.ragged import Ragged
-from tacit.data.reading import MAX_BYTES, named
+from tacit.data.reading import MAX_BYTES, quote
 from tacit.vision.photos import image_size
 
 __all__ = [
@@ -339,7 +339,7 @@ def take_boxes(table: BoxTable, rows: Array, names: Sequence[Any], sizes: Callab
     and height of image i.
     """
     for i in np.flatnonzero(rows >= 0).tolist():
-        name, row = named(str(names[i])), int(rows[i])
+        name, row = quote(str(names[i])), int(rows[i])
         (width, height), noted = sizes(i), tuple(int(side) for side in table.sizes[row])
         if min(noted) > 0 and noted != (width, height):
             raise ValueError(
@@ -370,14 +370,14 @@ def match_rows(table: BoxTable, files: Sequence[Any], y: Any = None, *, several:
     for i, own in enumerate(_rows_by_file(table, files)):
         if len(own) > 1 and several == "error":
             raise ValueError(
-                f"image {named(str(files[i]))} has {len(own)} boxes (rows {own[0]} and {own[1]} of the table); keep "
+                f"image {quote(str(files[i]))} has {len(own)} boxes (rows {own[0]} and {own[1]} of the table); keep "
                 "one per image, or take the largest with several='largest'"
             )
         if labels is not None and own:
             same = [row for row in own if str(table.y[row]) in ("", labels[i])]
             if not same:
                 raise ValueError(
-                    f"image {named(str(files[i]))} has class {shorten(labels[i])}, but row {own[0]} of the table "
+                    f"image {quote(str(files[i]))} has class {shorten(labels[i])}, but row {own[0]} of the table "
                     f"has {shorten(str(table.y[own[0]]))}; correct one of the two, or join without classes"
                 )
             own = same
@@ -404,7 +404,7 @@ def _rows_by_file(table: BoxTable, files: Sequence[Any]) -> list[list[int]]:
                 f"that ({known}, …); correct the name, or remove the row"
             )
         if len(fits) > 1:
-            both = " and ".join(named(str(files[i])) for i in fits[:2])
+            both = " and ".join(quote(str(files[i])) for i in fits[:2])
             raise ValueError(
                 f"row {row} of the table is about {shorten(str(name))}, which fits {both}; write more of the path "
                 "into the table, such as the subfolder"

@@ -98,7 +98,7 @@ class Detection(ClassProblem):
 
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
-        maps = self.checked(X)
+        maps = self.ensure_read(X)
         classes = read_classes(self.classes, y, len(maps), self.min_classes)
         self.check_loss(classes)
         facts: dict[str, Any] = {}
@@ -145,7 +145,7 @@ class Detection(ClassProblem):
         self.check_loss(schema.classes)
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> WindowScores:
-        maps = self.checked(X)
+        maps = self.ensure_read(X)
         self.check()
         self.check_schema(schema)
         if maps.values.shape[1] != schema.n_features:

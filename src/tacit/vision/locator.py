@@ -16,7 +16,7 @@ from tacit import StructuredSVM
 from tacit.data.arrays import Array
 from tacit.data.labels import find_labels, read_labels
 from tacit.data.parameters import numbers, reason, shorten, whole_number
-from tacit.data.reading import find_folder, find_place, named
+from tacit.data.reading import find_folder, find_place, quote
 from tacit.data.specs import estimator, instance, optional, parameter, positive, table, whole
 from tacit.learners.application import Application
 from tacit.oracle import Schema
@@ -345,7 +345,7 @@ def read_photo_folder(folder: str | os.PathLike[str]) -> Photos:
     found = np.unique(photos.y)
     if found.size < 2:
         raise ValueError(
-            f"{named(path)} must have photos of at least two classes, got only {str(found[0])!r}; add a subfolder with "
+            f"{quote(path)} must have photos of at least two classes, got only {str(found[0])!r}; add a subfolder with "
             "photos of something else"
         )
     return photos
@@ -365,9 +365,9 @@ def list_photos(sources: Sequence[str | os.PathLike[str]]) -> Photos:
             files.append(path)
             names.append(path.name)
         else:
-            raise FileNotFoundError(f"the photo {named(path)} does not exist")
+            raise FileNotFoundError(f"the photo {quote(path)} does not exist")
     if not files:
-        raise FileNotFoundError(f"{named(sources[0])} contains no photos ({' '.join(ENDINGS)})")
+        raise FileNotFoundError(f"{quote(sources[0])} contains no photos ({' '.join(ENDINGS)})")
     if len(set(names)) < len(names):
         names = [str(file) for file in files]
     return _keep_readable(files, names, np.full(len(files), ""))
@@ -383,7 +383,7 @@ def _keep_readable(files: list[Path], names: list[str], y: Array) -> Photos:
                 warnings.simplefilter("ignore")  # EXIF warnings come when the photo is described
                 height, width = read_photo(file).shape[:2]
             if min(width, height) < MIN_SIDE:
-                raise ValueError(f"{named(file)} has {width} × {height} pixels, but {MIN_SIDE} × {MIN_SIDE} are needed")
+                raise ValueError(f"{quote(file)} has {width} × {height} pixels, but {MIN_SIDE} × {MIN_SIDE} are needed")
         except (ValueError, OSError) as error:
             left_out.append((names[i], reason(error)))
             warnings.warn(f"left out: {reason(error)}", RuntimeWarning, stacklevel=3)

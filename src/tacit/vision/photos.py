@@ -20,7 +20,7 @@ from joblib import effective_n_jobs
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import file_path, is_list, reason, shorten, whole_number
-from tacit.data.reading import find_file, find_folder, find_place, named
+from tacit.data.reading import find_file, find_folder, find_place, quote
 from tacit.runtime import Progress
 from tacit.runtime.archive import StorageError, read_archive, remove_unfinished, write_archive
 from tacit.runtime.blocks import check_jobs
@@ -64,7 +64,7 @@ def image_folder(folder: str | os.PathLike[str] | None = None, name: str = "imag
     files = [file for kind in kinds for file in list_images(kind)]
     if not files:
         raise FileNotFoundError(
-            f"{named(path)} contains no subfolders with images; make one subfolder per class, with {' '.join(ENDINGS)}"
+            f"{quote(path)} contains no subfolders with images; make one subfolder per class, with {' '.join(ENDINGS)}"
         )
     return ImageFiles(files, np.array([file.parent.name for file in files]))
 
@@ -114,7 +114,7 @@ def read_photo(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> Ar
     notes: list[str] = []
     pixels = _read_with(path, max_pixels, lambda image: _as_photo(image, notes))
     for note in notes:
-        warnings.warn(f"{named(os.fspath(path))}: {note}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{quote(os.fspath(path))}: {note}", RuntimeWarning, stacklevel=2)
     return pixels
 
 
@@ -164,11 +164,11 @@ def _read_with(path: str | os.PathLike[str], max_pixels: int, read: Callable[[An
                     raise Image.DecompressionBombError(f"{size} are more than max_pixels={max_pixels}")
                 return read(image)
         except Image.DecompressionBombError as error:  # ours, or Pillow's own above 179 million pixels
-            raise ValueError(f"{named(file)} is too large ({reason(error)}); shrink it") from error
+            raise ValueError(f"{quote(file)} is too large ({reason(error)}); shrink it") from error
         except MemoryError:
             raise
         except Exception as error:  # decoders raise exceptions of many types
-            raise ValueError(f"{named(file)} is not a valid image ({reason(error)}); remove it") from error
+            raise ValueError(f"{quote(file)} is not a valid image ({reason(error)}); remove it") from error
 
 
 def _pixels(image: Any) -> Array:

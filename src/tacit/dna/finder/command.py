@@ -127,7 +127,7 @@ def motif(
     the strongest are the positives. Writes report.html, motifs.meme, motifs.jaspar, sites.tsv, sites.bed, logos,
     predictions.tsv, model.tacit and run.json.
     """
-    from tacit.data.shard_folder import listed
+    from tacit.data.shard_folder import manifest_or_file
     from tacit.dna.files import read_motifs
     from tacit.dna.finder import files
     from tacit.dna.finder.evidence import LIKENESS, length_warning, match_known
@@ -138,7 +138,7 @@ def motif(
     options["C"] = "auto" if options["C"] is None else options["C"]
     finder = MotifFinder(**options, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose)
     finder.check_parameters()
-    with run.writing(*(listed(path) for path in (positives, negatives) if path is not None), known) as folder:
+    with run.writing(*(manifest_or_file(path) for path in (positives, negatives) if path is not None), known) as folder:
         data = read_motif_input(positives, negatives, top=top, seed=run.seed)
         library = [] if known is None else read_motifs(known)
         run.note(f"{data.summary}: looking for motifs")

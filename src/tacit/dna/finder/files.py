@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.lines import one_line
-from tacit.data.reading import named
+from tacit.data.reading import quote
 from tacit.data.shards import Shards
 from tacit.dna.files import (
     Matrix,
@@ -62,7 +62,7 @@ def read_motif_input(positives: Path, negatives: Path | None, *, top: int, seed:
     """
     if not os.path.isdir(positives) and is_table(positives):
         if negatives is not None:
-            raise ValueError(f"{named(positives)} is a table with both classes; leave out {named(negatives)}")
+            raise ValueError(f"{quote(positives)} is a table with both classes; leave out {quote(negatives)}")
         return _from_table(positives, top, seed)
     first = _read_file_or_shards(positives)
     if negatives is None:
@@ -88,7 +88,7 @@ def _from_table(path: Path, top: int, seed: int) -> MotifInput:
     if table.has_labels:
         values = np.unique(table.values)
         if values.size < 2:
-            raise ValueError(f"{named(path)} has only the label {values[0]:g}; give sequences of two classes")
+            raise ValueError(f"{quote(path)} has only the label {values[0]:g}; give sequences of two classes")
         labels = np.where(table.values == values[1], 1, -1)
         n = int((labels == 1).sum())
         summary = f"{n} sequences of label {values[1]:g} and {labels.size - n} of label {values[0]:g}"
@@ -96,7 +96,7 @@ def _from_table(path: Path, top: int, seed: int) -> MotifInput:
     order = np.argsort(-table.values, kind="stable")
     if order.size < 2 * top:
         raise ValueError(
-            f"{named(path)} has {order.size} sequences, but --top {top} needs {top} positives and {top} negatives; "
+            f"{quote(path)} has {order.size} sequences, but --top {top} needs {top} positives and {top} negatives; "
             f"lower --top to {order.size // 2} or less"
         )
     drawn = np.random.default_rng(seed).choice(order[top:], top, replace=False)

@@ -31,7 +31,7 @@ from tacit.dna.kmers import find_enriched_kmers, find_unexplained_kmers
 from tacit.dna.motif.sites import MotifSites
 from tacit.oracle import Schema
 from tacit.runtime import Progress, Status
-from tacit.runtime.checkpoint import Checkpoint, stored, stored_number
+from tacit.runtime.checkpoint import Checkpoint, stored_array, stored_number
 from tacit.runtime.loop import Deadline
 
 FIRST_STARTS, NEXT_STARTS = 6, 3
@@ -304,17 +304,17 @@ class MotifSearch:
             return False
         with keeper.restoring():
             n = whole_number("the number of motifs", np.asarray(saved["p_values"]).size, 1, MOST_MOTIFS)
-            self.p_values = stored(saved, "p_values", (n,)).tolist()
-            self.agreement = stored(saved, "agreement", (n,)).tolist()
+            self.p_values = stored_array(saved, "p_values", (n,)).tolist()
+            self.agreement = stored_array(saved, "agreement", (n,)).tolist()
             low, high = read_widths(self.finder.width)
             self.width, self.C = int(stored_number(saved, "width", low)), stored_number(saved, "C", 0.0)
             if not (self.width <= high and is_positive(self.C)):
                 raise ValueError(f"width={self.width} and C={self.C} do not match the settings of the finder")
             self.schema = make_problem(self.finder, n, self.width).schema(self.own, self.labels)
-            self.w = stored(saved, "w", (self.schema.n_params,))
+            self.w = stored_array(saved, "w", (self.schema.n_params,))
             if n > 1:
                 schema = make_problem(self.finder, n - 1, self.width).schema(self.own, self.labels)
-                self.before = stored(saved, "before", (schema.n_params,))
+                self.before = stored_array(saved, "before", (schema.n_params,))
             self.n_tested = int(stored_number(saved, "n_tested", n))
             self.history = [[] for _ in self.p_values]
         return True

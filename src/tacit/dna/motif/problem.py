@@ -82,7 +82,7 @@ class SequenceProblem(Problem):
         return f"width={self.width} and {other}={getattr(self, other)}"
 
     def schema(self, X: Any, y: Any) -> Schema:
-        sequences = self.checked(X)
+        sequences = self.ensure_read(X)
         classes = read_classes(self.classes, y, len(sequences))
         if len(classes) != 2:
             raise ValueError(
@@ -217,7 +217,7 @@ class Motif(SequenceProblem):
         return find_flipped(table, offsets) if self.features == "full" and self.strands == "both" else None
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle:
-        sequences = self.checked(X)
+        sequences = self.ensure_read(X)
         self.check_schema(schema)
         layout = self._layout()
         starts = layout.count_starts(sequences.lengths)

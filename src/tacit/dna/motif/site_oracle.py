@@ -20,7 +20,7 @@ from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations
 from tacit.oracle.cells import label_positions, one_coef_each, take_rows
 from tacit.oracle.contracts import KnownHidden
-from tacit.oracle.losses import checked_losses
+from tacit.oracle.losses import check_losses
 
 MAX_STATES = 2**62
 """Combinations of sites per sequence, which are numbered by one integer, at most."""
@@ -77,7 +77,7 @@ class SiteOracle:
                 "sites; cut it into shorter sequences, or lower n_motifs"
             )
         self._labels = labels
-        self._losses = None if losses is None else checked_losses(losses, 2, self.n_samples, 0)
+        self._losses = None if losses is None else check_losses(losses, 2, self.n_samples, 0)
         self._hidden = np.full((self.n_samples, layout.n_motifs), -1) if hidden is None else self._flip(hidden)
 
     # search
@@ -284,7 +284,7 @@ class SiteOracle:
 
     def with_loss(self, losses: Any) -> SiteOracle:
         twin = copy.copy(self)
-        twin._losses = checked_losses(losses, 2, self.n_samples, 0)
+        twin._losses = check_losses(losses, 2, self.n_samples, 0)
         return twin
 
     def exact(self) -> SiteOracle:

@@ -86,7 +86,7 @@ class MotifSites(SequenceProblem):
         read_costs(self.loss, classes)
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> SiteOracle:
-        sequences = self.checked(X)
+        sequences = self.ensure_read(X)
         self.check_schema(schema)
         layout = self._layout()
         supervision = {} if y is None else self.read_supervision(y, schema, len(sequences))

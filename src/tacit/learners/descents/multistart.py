@@ -20,7 +20,7 @@ from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import shorten
 from tacit.runtime import Status
 from tacit.runtime.archive import record
-from tacit.runtime.checkpoint import Checkpoint, stored, stored_number
+from tacit.runtime.checkpoint import Checkpoint, stored_array, stored_number
 
 MAX_STARTS = 100_000
 """The largest n_init: a fit keeps a record of each start."""
@@ -419,7 +419,7 @@ class MultiStart(Generic[S]):
             pairs = zip(kinds.items(), numbers, strict=True)
             line = self.method.restore_line({name: kind(value) for (name, kind), value in pairs}, arrays, state)
             histories[owner].append(line)
-        objectives = stored(saved, "objectives", statuses.shape)
+        objectives = stored_array(saved, "objectives", statuses.shape)
         ends = zip(objectives.tolist(), statuses.tolist(), histories, strict=False)
         self._clock = time.perf_counter() - _seconds(histories[-1])
         return Record(

@@ -191,7 +191,7 @@ class ChainOracle(PackedChains):
 
     def units(self) -> Array:
         """The number of known tags of every sequence, the denominator of a mean loss."""
-        return np.add.reduceat((self._known(None, unseen=True) != TARGET).astype(np.float64), self.offsets[:-1])
+        return np.add.reduceat((self._true_labels(None, unseen=True) != TARGET).astype(np.float64), self.offsets[:-1])
 
     def _has_outputs(self, code: Array, rows: Rows) -> bool:
         code = self._read(code, rows)
@@ -203,7 +203,7 @@ class ChainOracle(PackedChains):
         """The same data, the missing tags given by a code; None leaves them missing."""
         view = copy.copy(self)
         if hidden is not None:
-            labels, code = self._known(None), self._read(hidden)
+            labels, code = self._true_labels(None), self._read(hidden)
             view._labels = np.where(labels < 0, self.states.tag_of[code], labels)
             if not self.states.are_tags:
                 given = self._evidence(None)
@@ -211,7 +211,7 @@ class ChainOracle(PackedChains):
         return view
 
     def with_loss(self, losses: LossTable) -> Self:
-        return self._changed(_losses=self._check_losses(losses))
+        return self._with(_losses=self._check_losses(losses))
 
     def known_part(self) -> KnownPart | None:
         """See `tacit.oracle.capabilities.KnowsPart`: runs of consecutive known tags, each a sequence."""
@@ -282,7 +282,7 @@ class ChainOracle(PackedChains):
 
     def on_rows(self, rows: Table) -> Self:
         """The same oracle with these rows."""
-        return self._changed(table=TokenTable(rows, self.offsets, self._schema))
+        return self._with(table=TokenTable(rows, self.offsets, self._schema))
 
     @property
     def operations(self) -> float:

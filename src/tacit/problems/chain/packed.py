@@ -14,7 +14,7 @@ from tacit.data.shards import Shards
 from tacit.data.table import Table, lend
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.cells import one_coef_each
-from tacit.oracle.losses import checked_losses
+from tacit.oracle.losses import check_losses
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.problems.chain.tags import States
 from tacit.problems.chain.viterbi import add_pairs, path_scores, viterbi
@@ -127,7 +127,7 @@ class PackedChains(PartsOracle):
 
     def _check_losses(self, losses: LossTable) -> LossTable:
         tokens = int(self.offsets[-1])
-        return checked_losses(losses, self.n_states, tokens, tokens)
+        return check_losses(losses, self.n_states, tokens, tokens)
 
     def _unary(self, w: Array, rows: Rows) -> Array:
         """(tokens, K): the emission scores of these sequences, a fresh table in double precision."""
@@ -170,7 +170,7 @@ class PackedChains(PartsOracle):
 
     def _evidence(self, rows: Rows, states: bool = True) -> Array:
         """What is known of every token, as `States.evidence` encodes it; of tags only, unless ``states``."""
-        labels = self._known(rows)
+        labels = self._true_labels(rows)
         known = self._known_states if states else None
         return self.states.evidence(labels, None if known is None else known[self._places(rows)])
 

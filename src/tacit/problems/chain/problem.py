@@ -83,7 +83,7 @@ class Chain(Problem):
 
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
-        sequences = self.checked(X)
+        sequences = self.ensure_read(X)
         classes = read_tag_classes(self.classes, read_tags(y, sequences.lengths), sequences.offsets)
         self._costs(classes)
         self._allowed_pairs(classes)
@@ -96,7 +96,7 @@ class Chain(Problem):
         return Schema(classes, sequences.values.shape[1], blocks)
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> ChainOracle:
-        sequences = self.checked(X)
+        sequences = self.ensure_read(X)
         self.check_schema(schema)
         d = sequences.values.shape[1]
         if d != schema.n_features:

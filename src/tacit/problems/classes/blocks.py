@@ -210,7 +210,7 @@ def cut_samples(oracle: Listed, first: int, last: int) -> Listed:
     part._allowed = None if whole._allowed is None else whole._allowed[states]
     part._hidden_loss = None
     if whole._losses is not None:
-        part._losses = part._checked(whole._losses.cut(states, samples))
+        part._losses = part._check_losses(whole._losses.cut(states, samples))
     part._whole = list(part._cut(slice(0, part.n_samples)))
     cut: Listed = part
     return cut

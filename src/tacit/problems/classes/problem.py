@@ -126,7 +126,7 @@ class TableProblem(ClassProblem):
 
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
-        table, offsets = self.rows(self.checked(X))
+        table, offsets = self.rows(self.ensure_read(X))
         classes = read_classes(self.classes, y, offsets.size - 1)
         self.check_loss(classes)
         blocks: dict[str, tuple[int, ...]] = {"weights": (len(classes), table.shape[1])}
@@ -135,7 +135,7 @@ class TableProblem(ClassProblem):
         return Schema(classes, table.shape[1], blocks)
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> Oracle:
-        X = self.checked(X)
+        X = self.ensure_read(X)
         self.check_schema(schema)
         table, offsets = self.rows(X)
         name, d = type(self).__name__, table.shape[1]

@@ -235,7 +235,7 @@ class ListedLoss(CalledLoss):
             return costs  # the true label does not have this hidden value
         truth = layout.outputs[int(found[0])]
         for label, state, output in zip(layout.labels, layout.states, layout.outputs, strict=True):
-            costs[label, state] = self._called(number, *truth, *output)
+            costs[label, state] = self._call(number, *truth, *output)
         if costs[true, h] != 0:
             raise ValueError(f"hidden_loss{(*truth, *truth)} of sample {number} must be 0, got {costs[true, h]}")
         return costs

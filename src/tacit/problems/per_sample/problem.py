@@ -104,7 +104,7 @@ class PerSample(Problem):
 
         ``n_features`` is the length of the joint features, since samples may be of any kind.
         """
-        samples = self.checked(X)
+        samples = self.ensure_read(X)
         labels, single = as_labels(y, len(samples))
         self.check()
         functions = self.functions()
@@ -120,7 +120,7 @@ class PerSample(Problem):
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> Any:
         self.check_schema(schema)
-        samples = self.checked(X)
+        samples = self.ensure_read(X)
         n = len(samples)
         if hidden is not None and not self.hidden:
             raise ValueError("hidden= needs PerSample(..., hidden=True); set it, or leave out hidden=")

@@ -65,7 +65,7 @@ class AlignmentOracle(PartsOracle):
 
     def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         chosen = self._samples(rows)
-        is_parallel = self._known(rows) == 1
+        is_parallel = self._true_labels(rows) == 1
         is_known = self._links.is_known[chosen]
         cells = self._cells(rows)
         scores = self._scores(w, rows)
@@ -113,7 +113,7 @@ class AlignmentOracle(PartsOracle):
 
     def _impute_by(self, scores: Array) -> Array:
         """The true labels with the best links by these scores of the word pairs, a table of one column."""
-        view = self._changed(tables=self.tables._replace(values=scores), n_params=2, _precision=scores.dtype)
+        view = self._with(tables=self.tables._replace(values=scores), n_params=2, _precision=scores.dtype)
         return view.impute(np.array([1.0, 0.0])).code
 
     def proposals(self, most: int) -> list[Array]:
@@ -122,7 +122,7 @@ class AlignmentOracle(PartsOracle):
         Per feature, the mean over source words of the largest value is compared between the two labels. The
         differences, in standard deviations, are the weights of the imputation.
         """
-        truth = self._known(None)
+        truth = self._true_labels(None)
         if most < 1 or truth.all() or not truth.any():
             return []
         tables = self.tables
@@ -171,19 +171,19 @@ class AlignmentOracle(PartsOracle):
     # views
 
     def with_hidden(self, hidden: Any) -> Self:
-        return self._changed(_links=read_known(hidden, self.tables))
+        return self._with(_links=read_known(hidden, self.tables))
 
     def with_loss(self, losses: Any) -> Self:
         """The same sentence pairs with another `wrong_link`."""
-        return self._changed(wrong_link=number("losses", losses, "the loss of a wrong link, from 0", is_not_negative))
+        return self._with(wrong_link=number("losses", losses, "the loss of a wrong link, from 0", is_not_negative))
 
     def hidden_unknown(self) -> Array:
         is_open = ~self._links.is_known | self._links.is_open
-        return np.flatnonzero((self._known(None) == 1) & is_open)
+        return np.flatnonzero((self._true_labels(None) == 1) & is_open)
 
     def known_part(self) -> KnownPart | None:
         """See `tacit.oracle.capabilities.KnowsPart`: the sentence pairs with links, and those that are not parallel."""
-        truth = self._known(None)
+        truth = self._true_labels(None)
         chosen = np.flatnonzero(self._links.is_known | (truth == 0))
         if not self._links.is_known.any() or chosen.size == self.n_samples:
             return None
@@ -201,7 +201,7 @@ class AlignmentOracle(PartsOracle):
             tables=own,
             scale=self.scale[chosen],
             _rows=_table_rows(own),
-            _labels=self._known(None)[chosen],
+            _labels=self._true_labels(None)[chosen],
             _links=KnownLinks(
                 *(array[cells if array is known.is_sure or array is known.is_possible else chosen] for array in known)
             ),
@@ -322,7 +322,7 @@ class AlignmentOracle(PartsOracle):
         return Assignment(code.astype(self._code_type), np.where(is_parallel, parallel, other))
 
     def _link_losses(self, rows: Rows, cells: Any) -> _Losses:
-        truth, chosen = self._known(rows), self._samples(rows)
+        truth, chosen = self._true_labels(rows), self._samples(rows)
         known = self._links
         missed = known.most[chosen] * self.scale[chosen]
         is_known = known.is_known[chosen]
@@ -346,7 +346,7 @@ class AlignmentOracle(PartsOracle):
         chosen, starts = self._samples(rows), self._starts(rows)
         links = self._read_links(np.maximum(code, 0), rows)
         whole = np.minimum.reduceat(code, starts[:-1]) >= 0
-        fits = whole & (links.labels == self._known(rows))
+        fits = whole & (links.labels == self._true_labels(rows))
         sure = np.bincount(links.owner, self._links.is_sure[links.cells], minlength=chosen.size)
         every = np.bincount(links.owner, minlength=chosen.size)
         is_known = self._links.is_known[chosen] & (links.labels == 1)

@@ -65,7 +65,7 @@ class Alignment(Problem):
 
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
-        pairs = self.checked(X)
+        pairs = self.ensure_read(X)
         d = pack_tables(pairs).values.shape[1]
         labels, _ = _split(y, len(pairs))
         if not labels.any():
@@ -74,7 +74,7 @@ class Alignment(Problem):
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> AlignmentOracle:
         self.check()
-        tables = pack_tables(self.checked(X))
+        tables = pack_tables(self.ensure_read(X))
         self.check_schema(schema)
         n, d = len(tables.shapes), tables.values.shape[1]
         if d != schema.n_features:

@@ -85,20 +85,20 @@ class LinkOracle(PartsOracle):
 
     def _clusters(self, rows: Rows = None) -> Array:
         """The true clusters of these mentions; raise if the documents were bound without them."""
-        return self._known(rows, unseen=True)
+        return self._true_labels(rows, unseen=True)
 
     def with_hidden(self, hidden: Array | None) -> Self:
         """The same documents with the links of a code; known links stay."""
         if hidden is None:
             return self
-        return self._changed(_known_links=self._with_known(self._read(hidden)).astype(np.int64))
+        return self._with(_known_links=self._with_known(self._read(hidden)).astype(np.int64))
 
     def with_loss(self, losses: Any) -> Self:
         """The same documents with other `costs`."""
         costs = numbers("losses", losses)
         if costs.shape != (3,) or not (np.isfinite(costs).all() and (costs >= 0).all()):
             raise ValueError(f"losses must be three numbers from 0, got {shorten(losses)}")
-        return self._changed(costs=tuple(costs.tolist()))
+        return self._with(costs=tuple(costs.tolist()))
 
     def _has_outputs(self, code: Array, rows: Rows) -> bool:
         self.clusters_of(code, rows)

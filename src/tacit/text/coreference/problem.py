@@ -72,7 +72,7 @@ class Coreference(Problem):
 
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
-        pairs = self.checked(X)
+        pairs = self.ensure_read(X)
         read_clusters(y, mention_offsets(pairs))
         if isinstance(pairs, MentionPairs):
             names, sizes = pairs.templates, pairs.sizes
@@ -84,7 +84,7 @@ class Coreference(Problem):
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> LeftOracle | ForestOracle:
         self.check()
-        pairs = self.checked(X)
+        pairs = self.ensure_read(X)
         self.check_schema(schema)
         width = pairs.values.shape[1] - FIRST_FEATURE
         names = list(schema.blocks)

@@ -20,7 +20,7 @@ from tacit.data.table import cut_rows
 from tacit.oracle import Assignment, LossTable, Schema
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.cells import label_positions, one_coef_each
-from tacit.oracle.losses import checked_losses
+from tacit.oracle.losses import check_losses
 from tacit.oracle.parts import Nouns, PartsOracle
 
 SIGNS = np.array([-1.0, 1.0])
@@ -67,7 +67,7 @@ class SentencesOracle(PartsOracle):
         losses: LossTable | None = None,
         hidden: Array | None = None,
     ) -> None:
-        checked = None if losses is None else checked_losses(losses, 2, len(documents), len(documents))
+        checked = None if losses is None else check_losses(losses, 2, len(documents), len(documents))
         super().__init__(schema, documents.offsets, 2, labels=labels, losses=checked, precision=documents.values.dtype)
         self.table = documents.values
         self.budget = budget
@@ -82,7 +82,7 @@ class SentencesOracle(PartsOracle):
 
     def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         options = self._options(w, rows)
-        labels = self._known(rows)
+        labels = self._true_labels(rows)
         own, starts = self._places(rows), self._starts(rows)
         code = self._pick(labels == 1, options.chosen[1], options.chosen[0], rows)
         known = self._hidden[own]
@@ -121,7 +121,7 @@ class SentencesOracle(PartsOracle):
         noise = rng.random(int(self.offsets[-1]))
         chosen = self._choose(noise, None)[0]
         code = np.where(self._hidden >= 0, self._hidden, chosen).astype(np.int8)
-        code[self.offsets[:-1]] = self._known(None)
+        code[self.offsets[:-1]] = self._true_labels(None)
         return code
 
     # measure
@@ -149,13 +149,13 @@ class SentencesOracle(PartsOracle):
     # views
 
     def with_hidden(self, hidden: Any) -> Self:
-        return self._changed(_hidden=self.read_hidden(hidden))
+        return self._with(_hidden=self.read_hidden(hidden))
 
     def with_loss(self, losses: LossTable) -> Self:
-        return self._changed(_losses=checked_losses(losses, 2, self.n_samples, self.n_samples))
+        return self._with(_losses=check_losses(losses, 2, self.n_samples, self.n_samples))
 
     def hidden_unknown(self) -> Array:
-        self._known(None)
+        self._true_labels(None)
         n_chosen = 0 if self.budget.counts is None else self.budget.counts
         is_open = np.diff(self.offsets) - 1 > n_chosen  # there is more than one choice
         return np.flatnonzero(is_open & (np.maximum.reduceat(self._hidden, self.offsets[:-1]) < 0))
@@ -174,7 +174,7 @@ class SentencesOracle(PartsOracle):
             table=self.table[rows],
             budget=self.budget.of(rows, chosen),
             scale=self.scale[chosen],
-            _labels=self._known(None)[chosen],
+            _labels=self._true_labels(None)[chosen],
             _hidden=self._hidden[rows],
             _losses=losses.cut(chosen, chosen),
         )

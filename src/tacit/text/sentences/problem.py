@@ -74,7 +74,7 @@ class Sentences(Problem):
 
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
-        documents = self.checked(X)
+        documents = self.ensure_read(X)
         classes = read_classes(self.classes, y, len(documents))
         if len(classes) != 2:
             raise ValueError(
@@ -89,7 +89,7 @@ class Sentences(Problem):
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> SentencesOracle:
         self.check()
-        documents = self.checked(X)
+        documents = self.ensure_read(X)
         self.check_schema(schema)
         features = self._features(documents.values)
         d = features.shape[1]

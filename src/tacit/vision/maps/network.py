@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import file_path, number, reason, shorten
-from tacit.data.reading import find_file, named
+from tacit.data.reading import find_file, quote
 from tacit.data.specs import check_parameters, estimator, parameter, whole
 
 SIDE = 480
@@ -90,15 +90,15 @@ class _Network:
         try:
             self._session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the runtime has its own exceptions
-            raise ValueError(f"{named(self.file)} is not a network in ONNX format ({reason(error)})") from error
+            raise ValueError(f"{quote(self.file)} is not a network in ONNX format ({reason(error)})") from error
         inputs = self._session.get_inputs()
         shape = inputs[0].shape if len(inputs) == 1 else None
         if shape is None or len(shape) != 4 or shape[1] not in (3, None) or inputs[0].type != "tensor(float)":
             found = "; ".join(f"{one.name} {one.shape} {one.type}" for one in inputs)
-            raise ValueError(f"{named(self.file)} must take one image (1, 3, height, width) of floats, got {found}")
+            raise ValueError(f"{quote(self.file)} must take one image (1, 3, height, width) of floats, got {found}")
         if any(isinstance(side, int) for side in shape[2:]):
             sides = f"{shape[2]} × {shape[3]}"
-            raise ValueError(f"{named(self.file)} takes only {sides} pixels; export it with dynamic height and width")
+            raise ValueError(f"{quote(self.file)} takes only {sides} pixels; export it with dynamic height and width")
         self._input = inputs[0].name
         self._output: str | None = None
         rows = self.run(np.zeros((1, 3, PROBE, PROBE), np.float32)).shape[0]
@@ -109,7 +109,7 @@ class _Network:
         try:
             return None if text is None else float(text)
         except ValueError as error:
-            raise ValueError(f"{name} in {named(self.file)} must be a number, got {text[:40]!r}") from error
+            raise ValueError(f"{name} in {quote(self.file)} must be a number, got {text[:40]!r}") from error
 
     def run(self, image: Array) -> Array:
         """(rows, columns, d), float32."""
@@ -117,17 +117,17 @@ class _Network:
             found = self._session.run(None if self._output is None else [self._output], {self._input: image})
         except Exception as error:
             size = f"{image.shape[3]} × {image.shape[2]} pixels"
-            raise ValueError(f"{named(self.file)} fails on an image of {size} ({reason(error)})") from error
+            raise ValueError(f"{quote(self.file)} fails on an image of {size} ({reason(error)})") from error
         maps = [one for one in found if np.ndim(one) == 4 and one.shape[0] == 1 and min(one.shape) > 0]
         if not maps or maps[0].shape[2] * maps[0].shape[3] == 1:
             shapes = ", ".join(str(np.shape(one)) for one in found)
             raise ValueError(
-                f"the output of {named(self.file)} must be a map (1, d, rows, columns), got shape {shapes}; cut the "
+                f"the output of {quote(self.file)} must be a map (1, d, rows, columns), got shape {shapes}; cut the "
                 "network off after its last convolution"
             )
         out = np.ascontiguousarray(maps[0][0].transpose(1, 2, 0), dtype=np.float32)
         if not np.isfinite(out).all():
-            raise ValueError(f"{named(self.file)} returns NaN or infinity; check mean and deviation")
+            raise ValueError(f"{quote(self.file)} returns NaN or infinity; check mean and deviation")
         return out
 
 

@@ -12,7 +12,7 @@ from tacit.data.ragged import Ragged
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.cells import one_coef_each
-from tacit.oracle.losses import checked_losses
+from tacit.oracle.losses import check_losses
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.problems.row_sums import add_rows
 from tacit.vision.regions import kernels
@@ -93,7 +93,7 @@ class RegionOracle(PartsOracle):
         With limits this is solved approximately: ``prefer`` is kept where it is allowed and not worse, so repeated
         imputation never lowers a score.
         """
-        given, graphs = self._known(rows), self._graphs(rows)
+        given, graphs = self._true_labels(rows), self._graphs(rows)
         scores = self._rule_out(self._scores(w, rows), given)
         costs, limits = self._costs(w, rows), self._limits
         limits = limits if limits is None or rows is None else limits[rows]
@@ -119,7 +119,7 @@ class RegionOracle(PartsOracle):
 
     def draw(self, rng: np.random.Generator) -> Array:
         """The known labels, and random ones for the unknown."""
-        given = self._known(None)
+        given = self._true_labels(None)
         scores = self._rule_out(rng.random((given.size, self.n_labels)) * self.shares[:, None], given)
         found = scores.argmax(axis=1)
         if self._limits is not None:
@@ -162,36 +162,36 @@ class RegionOracle(PartsOracle):
         """What a mean loss is taken over: the share of every image that is known."""
         if self._loss_kind == "overlap":
             return np.ones(self.n_samples)
-        known = self._known(None, unseen=True) != TARGET
+        known = self._true_labels(None, unseen=True) != TARGET
         return np.add.reduceat(self.shares * known, self.offsets[:-1])
 
     # views and facts
 
     def with_hidden(self, hidden: Array | None) -> Self:
         """The same data with the unknown labels of a code; None leaves them unknown."""
-        return self if hidden is None else self._changed(_labels=self._complete(hidden))
+        return self if hidden is None else self._with(_labels=self._complete(hidden))
 
     def with_loss(self, losses: LossTable) -> Self:
         n = int(self.offsets[-1])
-        table, column = checked_losses(losses, self.n_labels, n, n)
-        return self._changed(_losses=np.ascontiguousarray((table if column is None else table[:, column]).T))
+        table, column = check_losses(losses, self.n_labels, n, n)
+        return self._with(_losses=np.ascontiguousarray((table if column is None else table[:, column]).T))
 
     def measured_against(self, code: Array | None = None, *, posterior: Array | None = None) -> Self:
         """The same data with the loss measured against complete labels."""
         if code is None:
             raise ValueError("Regions needs a code to measure losses against, not a posterior")
         full = self._complete(code)
-        return self._changed(_losses=region_losses(self._loss_kind, full, self.shares, self.offsets, self.n_labels))
+        return self._with(_losses=region_losses(self._loss_kind, full, self.shares, self.offsets, self.n_labels))
 
     def _complete(self, code: Array) -> Array:
         """The known labels, and those of a code where they are unknown."""
-        given = self._known(None)
+        given = self._true_labels(None)
         return np.where(given < 0, self._read(code), given)
 
     def known_part(self) -> KnownPart | None:
         """See `tacit.oracle.capabilities.KnowsPart`: the images with all labels known; without such images, the
         regions with a known label, and the pairs between them."""
-        given = self._known(None)
+        given = self._true_labels(None)
         is_open = np.logical_or.reduceat(given < 0, self.offsets[:-1])
         if not is_open.any() or not (given >= 0).any():
             return None
@@ -199,7 +199,7 @@ class RegionOracle(PartsOracle):
         return KnownPart(*self._cut_out(regions))
 
     def hidden_unknown(self) -> Array:
-        return np.flatnonzero(np.logical_or.reduceat(self._known(None) < 0, self.offsets[:-1]))
+        return np.flatnonzero(np.logical_or.reduceat(self._true_labels(None) < 0, self.offsets[:-1]))
 
     def sample_factors(self) -> Array:
         """See `tacit.oracle.capabilities.WeighsSamples`."""
@@ -302,7 +302,7 @@ class RegionOracle(PartsOracle):
         offsets = np.concatenate([[0], np.cumsum(counts[owner])])
         number = np.cumsum(chosen) - 1 - np.repeat(np.cumsum(counts) - counts, np.diff(self.offsets))
         pairs = np.bincount(images[inside], minlength=self.n_samples)[owner]
-        labels, shares = self._known(None)[chosen], self.shares[chosen]
+        labels, shares = self._true_labels(None)[chosen], self.shares[chosen]
         if self._loss_kind == "overlap":
             losses = region_losses("overlap", labels, shares, offsets, self.n_labels)
         else:

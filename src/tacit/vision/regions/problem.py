@@ -94,7 +94,7 @@ class Regions(Problem):
 
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
-        images = self.checked(X)
+        images = self.ensure_read(X)
         classes = read_tag_classes(self.labels, read_region_labels(y, images.lengths), images.offsets)
         k, d = len(classes), images.nodes.values.shape[1]
         read_limits(y, classes, len(images))
@@ -113,7 +113,7 @@ class Regions(Problem):
         return {"pairwise": 0.0} if "pairwise" in schema.blocks else {}
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> RegionOracle:
-        images = self.checked(X)
+        images = self.ensure_read(X)
         self.check_schema(schema)
         d, q = images.nodes.values.shape[1], images.edge_values.shape[1]
         if d != schema.n_features:

@@ -32,10 +32,11 @@ test-processors: .venv/installed  ## the tests that rounding could upset, as on 
 fuzz: .venv/installed  ## a hundred thousand bad inputs: none may end in a crash, a hang, a NaN or a raw error
 	$(BIN)/python -m tests.fuzz --inputs 100000
 
-lint: .venv/installed  ## style and types
+lint: .venv/installed  ## style, types and plain English
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/prose.py
 
 docs: .venv/installed  ## the pages of docs/ as HTML; warnings are errors
 	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs docs/_build

@@ -53,7 +53,7 @@ def test_missing_tags_and_states_agree_with_brute_force():
     oracle, _ = oracles(2, missing=True)
     w = np.random.default_rng(1).standard_normal(oracle.n_params)
     unary, ways = oracle._unary(w, None), oracle._views(w)["transition"]
-    known = oracle._known(None)
+    known = oracle._true_labels(None)
     truth = oracle.expectations(w, truth=np.zeros(oracle.n_samples)).truth
     best = oracle.impute(w)
     for i in range(oracle.n_samples):
@@ -99,7 +99,7 @@ def test_tag_posterior_sums_to_one_and_respects_given_tags():
     oracle, _ = oracles(2, missing=True)
     w = np.random.default_rng(3).standard_normal(oracle.n_params)
     free, given = oracle.tag_posterior(w), oracle.tag_posterior(w, is_given=True)
-    known = oracle._known(None)
+    known = oracle._true_labels(None)
     assert free.shape == (oracle.offsets[-1], 2)
     assert np.allclose(free.sum(axis=1), 1)
     assert np.allclose(given[known >= 0, known[known >= 0]], 1)

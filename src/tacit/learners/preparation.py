@@ -114,9 +114,10 @@ def bounded_penalty(learner: Any, schema: Schema) -> Any:
     if hasattr(penalty, "in_blocks"):
         return penalty.in_blocks(schema, lower)
     if lower:
+        who, problem, blocks = type(learner).__name__, type(learner.problem).__name__, ", ".join(map(repr, lower))
         raise CapabilityError(
-            f"{type(penalty).__name__} cannot bound weights, and {type(learner.problem).__name__} needs bounds for "
-            f"{', '.join(map(repr, lower))}; use tacit.penalties.Quadratic"
+            f"{who}: {problem} needs bounds for {blocks}, which {type(penalty).__name__} does not have; "
+            "use tacit.penalties.Quadratic"
         )
     return penalty
 

@@ -38,7 +38,7 @@ from distributed import Client, LocalCluster
 
 import tacit.dask
 from tacit.dask import fitting, sources
-from tacit.dask.actors import Actors, Answer, ShardActor, Span, has_own_process
+from tacit.dask.actors import Actors, Answer, ShardActor, Span, is_nannied
 from tacit.dask.fitting import RemoteTable
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -321,8 +321,8 @@ def test_strands_are_compared_in_blocks_and_only_where_both_count(monkeypatch):
 
 
 def test_a_worker_in_the_process_of_the_user_leaves_its_allocator_alone(client):
-    assert not client.submit(has_own_process).result()
-    assert not has_own_process()
+    assert not client.submit(is_nannied).result()
+    assert not is_nannied()
 
 
 def test_what_cannot_be_sharded_says_so_before_any_work(client):
@@ -349,7 +349,7 @@ def test_killed_workers_change_no_bit(tmp_path, workers):
         Client(cluster) as client,
         smallest_blocks(),
     ):
-        assert client.submit(has_own_process).result(timeout=60)
+        assert client.submit(is_nannied).result(timeout=60)
         doomed = list(client.run(os.getpid).values())[:1]
 
         def kill(line):

@@ -213,7 +213,7 @@ class Draw:
         """JSON, changed in one or a few places."""
         out = copy.deepcopy(tree)
         for _ in range(self.between(1, 2)):
-            places = list(_places(out))
+            places = list(_positions(out))
             if not places:
                 return out
             holder, key = self.pick(places)
@@ -247,9 +247,9 @@ class Draw:
         return out
 
 
-def _places(tree):
+def _positions(tree):
     """Every (container, key) of nested dicts and lists."""
     pairs = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     for key, value in list(pairs):
         yield tree, key
-        yield from _places(value)
+        yield from _positions(value)

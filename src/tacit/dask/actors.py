@@ -96,7 +96,7 @@ class Answer(NamedTuple):
     value: Any
 
 
-class LostError(Exception):
+class WorkerLostError(Exception):
     """The worker of an actor is gone, or silent."""
 
 
@@ -122,7 +122,7 @@ class Actors:
         for k, future in enumerate(futures):
             try:
                 self._actors[k] = self._wait(k, future)
-            except LostError:
+            except WorkerLostError:
                 self._build(k)
 
     def call(self, questions: Mapping[int, bytes]) -> dict[int, bytes]:
@@ -197,9 +197,9 @@ class Actors:
                 return future.result(timeout=POLL)
             except TimeoutError:
                 if not self._is_alive(self._homes[k]):
-                    raise LostError from None
+                    raise WorkerLostError from None
             except Exception as error:  # the constructor of an actor keeps its own errors
-                raise LostError from error
+                raise WorkerLostError from error
 
     def _build(self, k: int) -> None:
         """Build the actor again, on the worker with the fewest."""
@@ -213,7 +213,7 @@ class Actors:
             self.n_rebuilt += 1
             try:
                 self._actors[k] = self._wait(k, self._submit(k, home))
-            except LostError:
+            except WorkerLostError:
                 continue
             self._is_crowded = self._homes.count(home) > 1
             return
@@ -238,7 +238,7 @@ class Actors:
         k, before = crowded[0], self._homes[crowded[0]]
         try:
             self._actors[k] = self._wait(k, self._submit(k, idle[0]))
-        except LostError:  # it went again: the old one still works
+        except WorkerLostError:  # it went again: the old one still works
             self._homes[k] = before
 
     def _addresses(self, lost: str = "") -> list[str]:
@@ -271,8 +271,8 @@ class ShardActor:
     """
 
     def __init__(self, spans: Sequence[Span]) -> None:
-        if has_own_process():
-            keep_freed_memory()
+        if is_nannied():
+            tune_malloc()
         self._named: dict[str, Any] = {}
         self._error = ""
         try:
@@ -346,7 +346,7 @@ WITH_TASK: dict[str, Callable[..., Any]] = {"tangent": tangent, "slopes": slopes
 """Questions about a task."""
 
 
-def has_own_process() -> bool:
+def is_nannied() -> bool:
     """Whether this worker was started by a nanny: a worker without one may live in the process of the user."""
     from distributed import get_worker
 
@@ -367,7 +367,7 @@ def most_resident() -> int:
     return MAX_RESIDENT if limit is None else min(MAX_RESIDENT, int(MAX_RESIDENT_SHARE * limit))
 
 
-def keep_freed_memory() -> None:
+def tune_malloc() -> None:
     """Let the allocator of this process keep memory that was freed, where it is that of glibc.
 
     Dask tells its workers to hand every freed array back to the system, and then each new one is made of fresh pages:

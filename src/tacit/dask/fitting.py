@@ -268,7 +268,7 @@ class Distributed(BlockOracle):
         table, cuts = np.array(codes), self._cuts
         blocks = [
             {"rows": slice(a, b), "codes": table[:, start:stop]}
-            for (a, b), (start, stop) in zip(pairwise(cuts), pairwise(self._code_places(cuts)), strict=True)
+            for (a, b), (start, stop) in zip(pairwise(cuts), pairwise(self._code_positions(cuts)), strict=True)
         ]
         parts = self._ask(names, "slopes", {"rescaling": rescaling}, blocks)
         return [_difference([part[k][0] for part in parts], [part[k][1] for part in parts]) for k in range(len(codes))]
@@ -319,10 +319,10 @@ class Distributed(BlockOracle):
         if name == self._name:
             return cast(LivesOnWorkers, self.oracle).part(first, last)
         weights, target, _ = next(task for task in self._tasks if task[2] == name)
-        start, stop = self._code_places([first, last])
+        start, stop = self._code_positions([first, last])
         return TaskPart(weights[first:last], target[start:stop], target.shape == weights.shape, {})
 
-    def _code_places(self, samples: Sequence[int]) -> list[int]:
+    def _code_positions(self, samples: Sequence[int]) -> list[int]:
         """Where the codes of these samples begin."""
         offsets = code_offsets(self.oracle)
         return list(samples) if offsets is None else [int(place) for place in offsets[list(samples)]]

@@ -48,10 +48,10 @@ def states_of(offsets: Array, index: Array) -> tuple[Array, Array]:
     return rows, cuts
 
 
-def places_of(offsets: Array, samples: Rows) -> Any:
+def positions_of(offsets: Array, samples: Rows) -> Any:
     """The rows of the chosen samples: a slice where the samples are consecutive, else an array.
 
-    >>> places_of(np.array([0, 2, 5]), slice(1, 2)), places_of(np.array([0, 2, 5]), np.array([1]))
+    >>> positions_of(np.array([0, 2, 5]), slice(1, 2)), positions_of(np.array([0, 2, 5]), np.array([1]))
     (slice(2, 5, None), array([2, 3, 4]))
     """
     if samples is None:

@@ -113,7 +113,7 @@ def find_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
             f"no folder given and {VARIABLE} is not set: pass folder=..., or set {VARIABLE} to the folder that "
             f"holds {name!r}"
         )
-    place = find_place(folder) if folder is not None else Path(str(home)) / under
+    place = find_path(folder) if folder is not None else Path(str(home)) / under
     if not os.path.isdir(place):
         why = f" ({VARIABLE} is {home!r})" if folder is None else ""
         raise FileNotFoundError(f"the folder {quote(place)} does not exist{why}")
@@ -122,14 +122,14 @@ def find_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
 
 def find_file(path: str | os.PathLike[str], what: str) -> Path:
     """The path of a file that is there; the error says what was looked for."""
-    place = find_place(path)
+    place = find_path(path)
     if not os.path.isfile(place):
         kind = "a folder" if os.path.isdir(place) else "missing"
         raise FileNotFoundError(f"{quote(place)} is {kind}, and should be {what}")
     return place
 
 
-def find_place(path: str | os.PathLike[str]) -> Path:
+def find_path(path: str | os.PathLike[str]) -> Path:
     """The path itself, or the same below ``$TACIT_DATA`` if it is there alone."""
     place, home = file_path("path", path), os.environ.get(VARIABLE)
     is_there_alone = home and not os.path.exists(place) and os.path.exists(Path(home) / place)

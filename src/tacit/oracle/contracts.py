@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol, Self, TypeVar, cast, ove
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.data.arrays import Array, Codes, Rows, places_of
+from tacit.data.arrays import Array, Codes, Rows, positions_of
 from tacit.data.parameters import is_whole, shorten, whole_number
 from tacit.data.specs import check_parameters
 from tacit.oracle.sharing import add_in_order, batch, join_arrays, join_tuples, view
@@ -202,7 +202,7 @@ def take_code(oracle: Oracle, code: Array, rows: Rows) -> Array:
     offsets = code_offsets(oracle)
     if offsets is None:
         return np.asarray(code[rows])
-    return np.asarray(code[places_of(offsets, rows)])
+    return np.asarray(code[positions_of(offsets, rows)])
 
 
 def capability(oracle: object, protocol: type[P]) -> P | None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from tacit.data.arrays import Array, Codes, Rows, places_of, smallest_integers, span, states_of
+from tacit.data.arrays import Array, Codes, Rows, positions_of, smallest_integers, span, states_of
 from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import shorten
 from tacit.oracle import cells
@@ -292,7 +292,7 @@ class EnumerableOracle(CellSums):
 
     def states(self, rows: Rows) -> Any:
         """The states of the chosen samples: a slice where the samples are consecutive, else an array."""
-        return places_of(self.offsets, rows)
+        return positions_of(self.offsets, rows)
 
     @property
     def operations(self) -> float:

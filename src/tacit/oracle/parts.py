@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Codes, Rows, locate, places_of, smallest_integers, starts_of
+from tacit.data.arrays import Array, Codes, Rows, locate, positions_of, smallest_integers, starts_of
 from tacit.oracle.contracts import TARGET, Assignment, Schema
 
 
@@ -90,7 +90,7 @@ class PartsOracle(ABC):
             return False
         rows = np.flatnonzero(own == 0)
         try:
-            return not rows.size or self._has_outputs(code[places_of(self.offsets, rows)], rows)
+            return not rows.size or self._has_outputs(code[positions_of(self.offsets, rows)], rows)
         except ValueError:
             return False
 
@@ -117,9 +117,9 @@ class PartsOracle(ABC):
         """Where the samples begin in a code of these rows, and its length."""
         return starts_of(self.offsets, rows)
 
-    def _places(self, rows: Rows) -> Any:
+    def _positions(self, rows: Rows) -> Any:
         """The parts of these rows among those of all samples: a slice where they are consecutive, else an array."""
-        return places_of(self.offsets, rows)
+        return positions_of(self.offsets, rows)
 
     def _read(self, code: Array, rows: Rows = None) -> Array:
         """A code of these rows as int64, checked: kernels go where it says."""
@@ -151,7 +151,7 @@ class PartsOracle(ABC):
                 f"these {nouns.samples} were bound without {nouns.label}s: bind(X, y, ...) with y to impute or compare"
             )
         if self.labels_parts:
-            found = labels[self._places(rows)]
+            found = labels[self._positions(rows)]
         else:
             found = labels if rows is None else labels[rows]
         if not unseen and (found >= self.n_labels).any():

@@ -213,7 +213,7 @@ class RowBlocks:
 
     def cut(self, cuts: Sequence[int]) -> Iterator[dict[str, Any]]:
         """The arguments of the call for each block; ``cuts`` are places among the rows of the call."""
-        code_cuts = self._code_places(cuts)
+        code_cuts = self._code_positions(cuts)
         for (a, b), (start, stop) in zip(pairwise(cuts), pairwise(code_cuts), strict=True):
             own = dict(self.arguments)
             consecutive = self.rows is None or isinstance(self.rows, slice)
@@ -232,7 +232,7 @@ class RowBlocks:
             return np.arange(self.first, self.first + self.n)
         return np.asarray(self.rows)
 
-    def _code_places(self, cuts: Sequence[int]) -> Sequence[int]:
+    def _code_positions(self, cuts: Sequence[int]) -> Sequence[int]:
         if self._offsets is None:
             return cuts
         lengths = np.diff(self._offsets)

@@ -23,7 +23,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import file_path, numbers, reason, shorten
-from tacit.data.reading import MAX_BYTES, find_file, find_place, quote, read_bytes, read_text
+from tacit.data.reading import MAX_BYTES, find_file, find_path, quote, read_bytes, read_text
 from tacit.vision.boxes import MAX_SIDE, BoxTable, check_table, path_parts
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
@@ -34,7 +34,7 @@ def read_table(path: Any) -> BoxTable:
     """Boxes from a file or folder; its ending says in which format."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"table must be a BoxTable or the path of one, got {type(path).__name__}")
-    file = find_place(path)
+    file = find_path(path)
     if os.path.isdir(file) or file.suffix.lower() == ".xml":
         return boxes_voc(file)
     return boxes_coco(file) if file.suffix.lower() == ".json" else boxes_csv(file)
@@ -83,7 +83,7 @@ def boxes_voc(path: str | os.PathLike[str]) -> BoxTable:
     ...     boxes_voc(folder).boxes
     array([[ 0.,  0., 10., 20.]])
     """
-    folder = find_place(path)
+    folder = find_path(path)
     files = sorted(folder.glob("*.xml")) if os.path.isdir(folder) else [find_file(folder, "a VOC annotation")]
     if not files:
         raise FileNotFoundError(f"{quote(folder)} contains no *.xml files")

@@ -16,7 +16,7 @@ from tacit import StructuredSVM
 from tacit.data.arrays import Array
 from tacit.data.labels import find_labels, read_labels
 from tacit.data.parameters import numbers, reason, shorten, whole_number
-from tacit.data.reading import find_folder, find_place, quote
+from tacit.data.reading import find_folder, find_path, quote
 from tacit.data.specs import estimator, instance, optional, parameter, positive, table, whole
 from tacit.learners.application import Application
 from tacit.oracle import Schema
@@ -356,7 +356,7 @@ def list_photos(sources: Sequence[str | os.PathLike[str]]) -> Photos:
     files: list[Path] = []
     names: list[str] = []
     for source in sources:
-        path = find_place(source)
+        path = find_path(source)
         if os.path.isdir(path):
             inside = sorted(file for file in path.rglob("*") if is_image(file) and file.is_file())
             files += inside

@@ -20,7 +20,7 @@ from joblib import effective_n_jobs
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import file_path, is_list, reason, shorten, whole_number
-from tacit.data.reading import find_file, find_folder, find_place, quote
+from tacit.data.reading import find_file, find_folder, find_path, quote
 from tacit.runtime import Progress
 from tacit.runtime.archive import StorageError, read_archive, remove_unfinished, write_archive
 from tacit.runtime.blocks import check_jobs
@@ -226,7 +226,7 @@ def image_sources(images: Any) -> list[Any]:
             )
         return [images]
     if isinstance(images, (str, os.PathLike)):
-        path = find_place(images)
+        path = find_path(images)
         return [path] if not os.path.isdir(path) else list_images(path) or image_folder(path).files
     if not is_list(images):
         raise TypeError(f"images must be an array, a path or a list of them, got {shorten(images)}")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Codes, Rows, checksum, places_of, starts_of
+from tacit.data.arrays import Array, Codes, Rows, checksum, positions_of, starts_of
 from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
@@ -149,7 +149,7 @@ class MotifOracle(EnumerableOracle):
         block = span.indices(self.n_samples)[:2] if isinstance(span, slice) else None
         if block in self._kept:
             return self._kept[block]
-        letters, offsets = places_of(self.row_offsets, rows), starts_of(self.row_offsets, rows)
+        letters, offsets = positions_of(self.row_offsets, rows), starts_of(self.row_offsets, rows)
         numbered = self._number(self._read(letters, offsets))
         if block is not None:
             kept = sum(int(own.stops[-1]) for own in list(self._kept.values()))
@@ -236,7 +236,7 @@ class MotifOracle(EnumerableOracle):
                 "init='hidden', or give hidden values to start from"
             )
         is_here = self._letters is None
-        sequences = self._sequences if is_here else self._read(places_of(self.row_offsets, None), self.row_offsets)
+        sequences = self._sequences if is_here else self._read(positions_of(self.row_offsets, None), self.row_offsets)
         kmers = find_enriched_kmers(sequences, self._known_labels(None) == 1, self._layout.width, self._strands, most)
         codes = []
         for letters in kmers:

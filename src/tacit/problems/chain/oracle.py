@@ -272,7 +272,7 @@ class ChainOracle(PackedChains):
 
     def part(self, first: int, last: int) -> Self:
         """The same oracle of the sequences from first to last (exclusive), to be sent to the worker with their rows."""
-        tokens = self._places(slice(first, last))
+        tokens = self._positions(slice(first, last))
         part = self._recut(self._starts(slice(first, last)), table=None)
         part._labels = None if self._labels is None else self._labels[tokens]
         part._known_states = None if self._known_states is None else self._known_states[tokens]
@@ -344,7 +344,7 @@ class ChainOracle(PackedChains):
                 if has_features:
                     nodes *= np.repeat(coef[out], np.diff(cuts))[:, None]
             if has_features:
-                with lend(self.table, self._places(part)) as table:
+                with lend(self.table, self._positions(part)) as table:
                     emission += np.asarray((table.T @ nodes).T if self._sparse else nodes.T @ table)
         return log
 

@@ -96,7 +96,7 @@ class PackedChains(PartsOracle):
         """Add Σ_i coef_i Ψ(x_i, code_i) to the blocks."""
         starts = self._starts(rows)
         coef = one_coef_each(coef, starts.size - 1)
-        sum_rows(self.table, code, self._places(rows), np.repeat(coef, np.diff(starts)), emission)
+        sum_rows(self.table, code, self._positions(rows), np.repeat(coef, np.diff(starts)), emission)
         add_pairs(code, starts, coef, transition)
 
     def parts(self, w: Array) -> tuple[Array, Array]:
@@ -119,7 +119,7 @@ class PackedChains(PartsOracle):
     def loss_rows(self, rows: Rows = None) -> tuple[Array, Array]:
         """Losses by rows: ``table[column[token], tag]``, the column of each token of these rows."""
         table, column = self._loss_table()
-        tokens = self._places(rows)
+        tokens = self._positions(rows)
         if column is None:
             table = np.ascontiguousarray(table[:, tokens].T)
             return table, np.arange(table.shape[0])
@@ -134,7 +134,7 @@ class PackedChains(PartsOracle):
         if isinstance(self.table, Table) and not w.any():  # every fit starts at zero: no rows are needed
             return np.zeros((int(self._starts(rows)[-1]), self.n_states))
         weights = self._columns(w)
-        with lend(self.table, self._places(rows)) as table:
+        with lend(self.table, self._positions(rows)) as table:
             return np.ascontiguousarray(table.astype(self._precision, copy=False) @ weights, dtype=np.float64)
 
     def _columns(self, w: Array) -> Array:
@@ -172,7 +172,7 @@ class PackedChains(PartsOracle):
         """What is known of every token, as `States.evidence` encodes it; of tags only, unless ``states``."""
         labels = self._true_labels(rows)
         known = self._known_states if states else None
-        return self.states.evidence(labels, None if known is None else known[self._places(rows)])
+        return self.states.evidence(labels, None if known is None else known[self._positions(rows)])
 
     def _is_single(self, given: Array) -> Array:
         """Whether the evidence of a token leaves one state."""

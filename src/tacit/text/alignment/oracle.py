@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from tacit.data.arrays import Array, Codes, Rows, checksum, places_of, states_of
+from tacit.data.arrays import Array, Codes, Rows, checksum, positions_of, states_of
 from tacit.data.parameters import is_not_negative, number, shorten
 from tacit.data.ragged import Ragged
 from tacit.oracle import Assignment, Schema
@@ -286,7 +286,7 @@ class AlignmentOracle(PartsOracle):
         """The scores of the word pairs of these rows; 0 for word pairs that are not in the table."""
         weights = self._link_weights(w)
         tables = self.tables
-        own, chosen = places_of(tables.offsets, rows), self._samples(rows)
+        own, chosen = positions_of(tables.offsets, rows), self._samples(rows)
         scores = tables.values[own].astype(self._precision, copy=False) @ weights
         lengths = np.diff(tables.offsets)[chosen]
         bases = np.concatenate([[0], np.cumsum(tables.shapes[chosen].prod(axis=1))])
@@ -356,7 +356,7 @@ class AlignmentOracle(PartsOracle):
         return np.arange(self.n_samples) if rows is None else np.arange(self.n_samples)[rows]
 
     def _cells(self, rows: Rows) -> Any:
-        return places_of(self.tables.bases, rows)
+        return positions_of(self.tables.bases, rows)
 
 
 def code_offsets(shapes: Array) -> Array:

@@ -41,12 +41,12 @@ class LeftOracle(LinkOracle):
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
         self._clusters()
-        chosen = self.packed.starts[self._places(rows)] + self._read(code, rows)
+        chosen = self.packed.starts[self._positions(rows)] + self._read(code, rows)
         return np.add.reduceat(self._kind_losses()[self.kind[chosen]], self._starts(rows)[:-1])
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         coef = one_coef_each(coef, self.documents(rows).size)
-        out = np.zeros(self._weight_places[-1] + 1)
+        out = np.zeros(self._weight_positions[-1] + 1)
         code = self._read(code, rows)
         kernels.add_chosen(*self.layout(rows), self.packed.table, self.base, code, coef, out)
         return self.unpad(out)
@@ -60,7 +60,7 @@ class LeftOracle(LinkOracle):
         if label is not None or truth is not None:
             self._clusters()
         coef = np.array([np.broadcast_to(0.0 if c is None else np.asarray(c, dtype=float), n) for c in coefs])
-        out = np.zeros(self._weight_places[-1] + 1 if coef.any() else 0)
+        out = np.zeros(self._weight_positions[-1] + 1 if coef.any() else 0)
         log, scores = np.empty((3, n)), np.empty(int(self._full.max()))
         kernels.sum_rows(
             *self.layout(rows), self.packed.table, self.base, self.pad(w), self.kind, self._known_links,
@@ -75,7 +75,7 @@ class LeftOracle(LinkOracle):
 
     def link_posterior(self, w: Array, rows: Rows = None) -> Array:
         """The probability of every row of the documents: of each link, and of "new", under ``p ∝ exp s``."""
-        out = np.empty(int(np.sum(self._full[self._places(rows)])))
+        out = np.empty(int(np.sum(self._full[self._positions(rows)])))
         kernels.row_posteriors(*self.layout(rows), self.packed.limit, self.packed.table, self.base, self.pad(w), out)
         return out
 
@@ -117,7 +117,7 @@ class LeftOracle(LinkOracle):
         return self._full
 
     def _parents(self, code: Array, rows: Rows) -> Array:
-        rows_chosen = self.packed.starts[self._places(rows)] + code
+        rows_chosen = self.packed.starts[self._positions(rows)] + code
         return np.asarray(self.packed.table[rows_chosen, 1], dtype=np.int64)
 
     def _code(self, parents: Array, rows: Rows) -> Array:
@@ -181,7 +181,7 @@ class ForestOracle(LinkOracle):
             keep = fits & (score >= value - ROUNDING * np.maximum(1.0, np.abs(value)))
             code = self._pick(keep, preferred, code, rows)
         if self._known_links.size:
-            known = self._known_links[self._places(rows)]
+            known = self._known_links[self._positions(rows)]
             code = np.where(known >= 0, known, code)
             value = self.score(w, code, rows)
         return Assignment(code.astype(self._code_type), value)
@@ -208,7 +208,7 @@ class ForestOracle(LinkOracle):
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         coef = one_coef_each(coef, self.documents(rows).size)
         later, slots = self._find_links(code, rows)
-        out = np.zeros(self._weight_places[-1] + 1)
+        out = np.zeros(self._weight_positions[-1] + 1)
         each = np.repeat(coef, np.diff(self._starts(rows))) * (slots > 0)
         layout = self._layout_of_links(later)
         for sign, chosen in ((1.0, slots), (-1.0, np.zeros_like(slots))):

@@ -44,7 +44,7 @@ class LinkOracle(PartsOracle):
         sizes = np.array([shape[0] for shape in schema.blocks.values()])
         # each block is preceded by the weight of the value 0, which is 0
         self.base = np.concatenate([np.zeros(FIRST_FEATURE), np.cumsum([0, *(sizes[:-1] + 1)])]).astype(np.int64)
-        self._weight_places = np.concatenate(
+        self._weight_positions = np.concatenate(
             [b + 1 + np.arange(n) for b, n in zip(self.base[FIRST_FEATURE:], sizes, strict=True)]
         )
         self.costs = tuple(float(cost) for cost in costs)
@@ -165,13 +165,13 @@ class LinkOracle(PartsOracle):
         """Insert a weight of 0 for the value 0 of every template."""
         if np.shape(w) != (self.n_params,):
             raise ValueError(f"w must have shape ({self.n_params},), got {np.shape(w)}")
-        out = np.zeros(self._weight_places[-1] + 1)
-        out[self._weight_places] = w
+        out = np.zeros(self._weight_positions[-1] + 1)
+        out[self._weight_positions] = w
         return out
 
     def unpad(self, sums: Array) -> Array:
         """The inverse of `pad`."""
-        return np.asarray(sums[self._weight_places])
+        return np.asarray(sums[self._weight_positions])
 
     def layout(self, rows: Rows) -> tuple[Array, Array, Array]:
         """The first arguments of every kernel: the documents of a call, and where mentions and rows begin."""
@@ -195,7 +195,7 @@ class LinkOracle(PartsOracle):
 
     def _read(self, code: Array, rows: Rows = None) -> Array:
         code = super()._read(code, rows)
-        most = self._n_ways[self._places(rows)]
+        most = self._n_ways[self._positions(rows)]
         if (code >= most).any():
             m = int(np.argmax(code >= most))
             raise ValueError(f"code[{m}] must be below {most[m]}, the number of possible links, got {code[m]}")

@@ -83,7 +83,7 @@ class SentencesOracle(PartsOracle):
     def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         options = self._options(w, rows)
         labels = self._true_labels(rows)
-        own, starts = self._places(rows), self._starts(rows)
+        own, starts = self._positions(rows), self._starts(rows)
         code = self._pick(labels == 1, options.chosen[1], options.chosen[0], rows)
         known = self._hidden[own]
         code = np.where(known >= 0, known, code).astype(np.int8)
@@ -251,7 +251,7 @@ class SentencesOracle(PartsOracle):
         return out
 
     def _budget_of(self, rows: Rows) -> Budget:
-        return self.budget.of(self._places(rows), self._samples(rows))
+        return self.budget.of(self._positions(rows), self._samples(rows))
 
     def _fits_budget(self, code: Array, rows: Rows) -> Array:
         """Which documents have as many chosen sentences as the budget allows."""
@@ -268,7 +268,7 @@ class SentencesOracle(PartsOracle):
     def _row_scores(self, w: Array, rows: Rows) -> _RowScores:
         views = self._views(w)
         weights = np.column_stack([views["polarity"], views["subjectivity"], views["document"]])
-        own = self._places(rows)
+        own = self._positions(rows)
         table = cut_rows(self.table, own) if self._sparse else self.table[own]
         scores = table.astype(self._precision, copy=False) @ weights.astype(self._precision, copy=False)
         polarity, subjectivity, document = np.ascontiguousarray(np.asarray(scores, dtype=np.float64).T)
@@ -324,7 +324,7 @@ class SentencesOracle(PartsOracle):
         return out
 
     def _sum(self, coefficients: Array, rows: Rows) -> Array:
-        own = self._places(rows)
+        own = self._positions(rows)
         table = cut_rows(self.table, own) if self._sparse else self.table[own]
         total = np.asarray(table.T @ coefficients)
         out = np.empty(self.n_params)

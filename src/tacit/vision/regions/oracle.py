@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Codes, Rows, checksum, places_of, starts_of
+from tacit.data.arrays import Array, Codes, Rows, checksum, positions_of, starts_of
 from tacit.data.labels import find_labels
 from tacit.data.ragged import Ragged
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
@@ -82,7 +82,7 @@ class RegionOracle(PartsOracle):
         return self._answer(best_labels(self._graphs(rows), scores, costs), w, rows)
 
     def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
-        losses = self._loss_table()[self._places(rows)]
+        losses = self._loss_table()[self._positions(rows)]
         code = best_labels(self._graphs(rows), self._scores(w, rows) + losses, self._costs(w, rows))
         found = self._answer(code, w, rows)
         return Assignment(found.code, found.value + self.loss(found.code, rows))
@@ -97,7 +97,7 @@ class RegionOracle(PartsOracle):
         scores = self._rule_out(self._scores(w, rows), given)
         costs, limits = self._costs(w, rows), self._limits
         limits = limits if limits is None or rows is None else limits[rows]
-        shares = self.shares[self._places(rows)]
+        shares = self.shares[self._positions(rows)]
         if limits is None:
             code, miss = best_labels(graphs, scores, costs), np.zeros(len(graphs.starts) - 1)
         else:
@@ -135,13 +135,13 @@ class RegionOracle(PartsOracle):
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
         code, starts = self._read(code, rows), self._graphs(rows).starts
-        losses = self._loss_table()[self._places(rows)]
+        losses = self._loss_table()[self._positions(rows)]
         return np.add.reduceat(losses[np.arange(code.size), code], starts[:-1])
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         code, graphs = self._read(code, rows), self._graphs(rows)
         coef = one_coef_each(coef, len(graphs.starts) - 1)
-        chosen = self._places(rows)
+        chosen = self._positions(rows)
         places = np.arange(chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
         unary = np.zeros((self.n_labels, self.table.shape[1]))
         add_rows(self.table, code, places, np.repeat(coef, np.diff(graphs.starts)), unary)
@@ -235,7 +235,7 @@ class RegionOracle(PartsOracle):
     # parts
 
     def _pairs(self, rows: Rows) -> Any:
-        return places_of(self.edge_offsets, rows)
+        return positions_of(self.edge_offsets, rows)
 
     def _graphs(self, rows: Rows) -> Graphs:
         if rows is None:
@@ -249,7 +249,7 @@ class RegionOracle(PartsOracle):
         weights = views["unary"]
         if "intercept" in views:
             weights = np.hstack([weights, views["intercept"][:, None]])
-        table = self.table[self._places(rows)].astype(self._precision, copy=False)
+        table = self.table[self._positions(rows)].astype(self._precision, copy=False)
         return np.ascontiguousarray(table @ weights.astype(self._precision, copy=False).T, dtype=np.float64)
 
     def _costs(self, w: Array, rows: Rows) -> Array:

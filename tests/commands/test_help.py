@@ -122,3 +122,9 @@ def test_a_wrong_value_names_its_option(arguments, option, tmp_path, capsys):
 def test_earlier_spellings_of_values_are_accepted():
     learner = next(option for option in ALL["motif"].params if option.name == "learner")
     assert learner.type.convert("latent svm", learner, None) == "latent-svm"
+
+
+def test_a_value_that_only_the_application_refuses_is_an_error_of_the_command_line(tmp_path, capsys):
+    (tmp_path / "a.fa").write_text(">a\nACGTACGTACGT\n")
+    assert main(["motif", str(tmp_path / "a.fa"), "--flank", "XX", "--out", str(tmp_path / "o")]) == 2
+    assert "flank" in capsys.readouterr().err

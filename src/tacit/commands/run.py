@@ -207,6 +207,13 @@ class CommandRun:
         if not (self.quiet or self.as_json):
             click.echo(text)
 
+    def check_options(self, application: Any) -> None:
+        """Check the parameters of an application: one that is wrong is an error of the command line."""
+        try:
+            application.check_parameters()
+        except (ValueError, TypeError) as error:
+            raise click.UsageError(str(error)) from error
+
     def note(self, text: str) -> None:
         """What happens at the moment, on stderr: on a terminal, or with ``--verbose``."""
         if self.is_verbose or (self.verbose and sys.stderr.isatty()):

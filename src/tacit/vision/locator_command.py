@@ -122,7 +122,7 @@ def locate(
         n_jobs=run.jobs,
         verbose=run.verbose,
     )
-    locator.check_parameters()
+    locator.check_parameters()  # it reads the network, so an error may be about a file
     with run.writing(*_files(boxes, evaluate, features)) as folder:
         photos = read_photo_folder(images[0])
         drawn = None if boxes is None else join_drawn_boxes(boxes, photos)

@@ -37,17 +37,14 @@ class Widths(click.ParamType[Any]):
         return int(parts[0]) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
 
 
-class Count(click.ParamType[Any]):
+class Count(Number):
     """A whole number, or "auto"."""
 
-    name = "N"
-
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if value == "auto" or not isinstance(value, str):
-            return value
-        if not value.isdigit():
-            refuse(value, "a whole number or 'auto'", param, ctx)
-        return int(value)
+        return value if value == "auto" else super().convert(value, param, ctx)
+
+    def describe(self) -> str:
+        return f"'auto' or {super().describe()}"
 
 
 EXAMPLES = examples(
@@ -69,7 +66,7 @@ EXAMPLES = examples(
 @click.option(
     "--motifs",
     "n_motifs",
-    type=Count(),
+    type=Count(int, 1, 5),
     default="auto",
     help="Number of motifs, from 1 to 5; 'auto' keeps those that are significant.",
 )
@@ -137,7 +134,7 @@ def motif(
 
     options["C"] = "auto" if options["C"] is None else options["C"]
     finder = MotifFinder(**options, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose)
-    finder.check_parameters()
+    run.check_options(finder)
     with run.writing(*(manifest_or_file(path) for path in (positives, negatives) if path is not None), known) as folder:
         data = read_motif_input(positives, negatives, top=top, seed=run.seed)
         library = [] if known is None else read_motifs(known)

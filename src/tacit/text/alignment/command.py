@@ -59,7 +59,7 @@ def align(run: CommandRun, source: Path, target: Path | None, gold: Path | None,
     from tacit.text.alignment.aligner import WordAligner
 
     aligner = WordAligner(**options, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose)
-    aligner.check_parameters()
+    run.check_options(aligner)
     with run.writing(source, target, gold) as folder:
         sources, targets = read_parallel(source, target)
         known = None if gold is None else _fill(read_links(gold), len(sources), gold)

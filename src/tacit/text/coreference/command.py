@@ -77,7 +77,7 @@ def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], l
     resolver = CoreferenceResolver(
         learner, candidates=candidates, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose
     )
-    resolver.check_parameters()
+    run.check_options(resolver)
     with run.writing(*train, *predict) as folder:
         texts = read_conll(train)
         # clusters in files to predict are never used

@@ -64,7 +64,7 @@ def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
     from tacit.text.sentences.finder import ReasonFinder, read_document_file
 
     finder = ReasonFinder(**options, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose)
-    finder.check_parameters()
+    run.check_options(finder)
     with run.writing(documents) as folder:
         data = read_document_file(documents)
         known = [i for i, label in enumerate(data.labels) if label is not None]

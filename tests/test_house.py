@@ -46,3 +46,8 @@ def test_files_that_pages_name_exist():
     for page in pages:
         for name in re.findall(r"`([a-z_]+(?:/[a-z_]+)+\.pyi?)`", page.read_text(encoding="utf-8")):
             assert (ROOT / name).is_file() or (HOME / name).is_file(), f"{page.name} names {name}"
+
+
+def test_the_reference_has_a_page_per_room():
+    pages = {page.stem for page in (ROOT / "docs" / "api").glob("*.rst")}
+    assert pages == folders(1) - {"apps", "demo"}

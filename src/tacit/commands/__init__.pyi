@@ -6,9 +6,12 @@ from tacit.commands.run import INTERRUPTED as INTERRUPTED
 from tacit.commands.run import OUT_OF_TIME as OUT_OF_TIME
 from tacit.commands.run import CommandRun as CommandRun
 from tacit.commands.run import c_option as c_option
+from tacit.commands.run import choice_option as choice_option
 from tacit.commands.run import count_noun as count_noun
 from tacit.commands.run import draw_to_files as draw_to_files
 from tacit.commands.run import examples as examples
+from tacit.commands.run import folder_option as folder_option
+from tacit.commands.run import number_option as number_option
 from tacit.commands.run import run_options as run_options
 from tacit.commands.values import INPUT_FILE as INPUT_FILE
 from tacit.commands.values import INPUT_FILE_OR_FOLDER as INPUT_FILE_OR_FOLDER

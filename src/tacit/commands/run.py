@@ -6,6 +6,7 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+import math
 import platform
 import sys
 import time
@@ -22,7 +23,9 @@ import click
 from tacit import __version__
 from tacit.commands.failures import EXIT_CODES, EXIT_INTERRUPTED
 from tacit.commands.folder import RECORD, OutputFolder
-from tacit.commands.values import POSITIVE, Number
+from tacit.commands.values import POSITIVE, Choice, Number
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 MAX_SEED = 2**32 - 1
 
@@ -36,7 +39,6 @@ _BLOCK = 1 << 20
 
 NOT_RECORDED = ("quiet", "verbose", "debug")
 """Options that change no result."""
-
 
 MAX_LISTED = 12
 """Files that the closing lines name."""
@@ -52,40 +54,40 @@ def examples(*lines: str) -> str:
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines), "", EXIT_CODES])
 
 
-def c_option(default: float | None = None, of: str = "") -> Callable[[Any], Any]:
+def c_option(default: float | None = None, of: str = "") -> Decorator:
     """The option ``--c`` of commands with a loss; without a default, cross-validation chooses."""
     chosen = "; without it, cross-validation chooses" if default is None else ""
     words = f"Factor of the loss {of}against the penalty, above 0{chosen}."
     return click.option("--c", "C", type=POSITIVE, metavar="C", default=default, help=words)
 
 
-def run_options(
-    *, out: str, is_drawn: bool = True, overwrites: bool = False
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def number_option(name: str, default: float, words: str, least: float = 1, most: float = math.inf) -> Decorator:
+    """An option for a number from ``least`` to ``most``, whole if its default is."""
+    return click.option(name, type=Number(type(default), least, most), default=default, help=words)
+
+
+def choice_option(name: str, choices: Sequence[str], words: str) -> Decorator:
+    """An option for one of some words, the first if it is not given."""
+    return click.option(name, type=Choice(choices), default=choices[0], help=words)
+
+
+def folder_option(name: str, words: str) -> Decorator:
+    """An option for a folder to keep something in; it need not exist."""
+    return click.option(name, type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER", help=words)
+
+
+def run_options(*, out: str, is_drawn: bool = True, is_parallel: bool = True, overwrites: bool = False) -> Decorator:
     """Give a command the shared options; the function gets a `CommandRun` as its first argument in their place.
 
     Parameters
     ----------
     out : the default of ``--out``
-    is_drawn : whether something random or parallel happens, so that there are ``--seed`` and ``--jobs``
+    is_drawn, is_parallel : whether something random or parallel happens, so that there are ``--seed`` and ``--jobs``
     overwrites : for commands whose folder holds nothing of the user's, which replace it without ``--force``
     """
-    seed = Number(int, 0, MAX_SEED)
-    random_or_parallel = [
-        click.option(
-            "--seed",
-            type=seed,
-            default=0,
-            help="Seed of all random numbers; the same seed gives the same results.",
-        ),
-        click.option(
-            "--jobs",
-            "-j",
-            type=Number(int, 1),
-            help="Largest number of threads; the results are the same for any number.",
-        ),
-    ]
-    options = [
+    seed = number_option("--seed", 0, "Seed of all random numbers; the same seed gives the same results.", 0, MAX_SEED)
+    most = "Largest number of threads; the results are the same for any number."
+    options: list[Decorator] = [
         click.option(
             "--out",
             "-o",
@@ -94,7 +96,8 @@ def run_options(
             metavar="FOLDER",
             help="Folder for the results; it is created where it does not exist.",
         ),
-        *(random_or_parallel if is_drawn else []),
+        *([seed] if is_drawn else []),
+        *([click.option("--jobs", "-j", type=Number(int, 1), help=most)] if is_parallel else []),
         click.option("--force", is_flag=True, help="Replace the results of an earlier run in the folder."),
         click.option("--json", "as_json", is_flag=True, help="Print the content of run.json instead of a summary."),
         click.option("--quiet", "-q", is_flag=True, help="Print nothing to the terminal except errors."),
@@ -104,32 +107,15 @@ def run_options(
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def command(
-            *,
-            out: Path,
-            force: bool,
-            as_json: bool,
-            quiet: bool,
-            verbose: bool,
-            debug: bool,
-            seed: int = 0,
-            jobs: int | None = None,
-            **own: Any,
-        ) -> int:
+        def command(*, force: bool, verbose: bool, debug: bool, **own: Any) -> int:
             context = click.get_current_context()
-            if quiet and verbose:
+            given = [name for name in ("out", "seed", "jobs", "as_json", "quiet") if name in own]
+            shared: dict[str, Any] = {name: own.pop(name) for name in given}
+            if shared["quiet"] and verbose:
                 raise click.UsageError("--quiet and --verbose exclude each other; leave one of them out")
-            run = CommandRun(
-                str(context.info_name),
-                out,
-                seed=seed,
-                jobs=jobs,
-                force=force or overwrites,
-                as_json=as_json,
-                quiet=quiet,
-                is_verbose=verbose,
-                options={name: value for name, value in context.params.items() if name not in NOT_RECORDED},
-            )
+            options = {name: value for name, value in context.params.items() if name not in NOT_RECORDED}
+            shared |= {"force": force or overwrites, "is_verbose": verbose, "options": options}
+            run = CommandRun(str(context.info_name), **shared)
             try:
                 function(run, **own)
             except Exception:
@@ -138,9 +124,10 @@ def run_options(
                 raise
             return run.exit_code
 
+        decorated: Callable[..., Any] = command
         for option in reversed(options):
-            command = option(command)
-        return command
+            decorated = option(decorated)
+        return decorated
 
     return decorate
 
@@ -188,6 +175,11 @@ class CommandRun:
     def verbose(self) -> int:
         """For the learners: 0 for nothing, 1 for a progress bar on a terminal, 2 for lines on any stderr."""
         return 2 if self.is_verbose else 0 if self.quiet or self.as_json else 1
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The parameters of an application that the shared options give."""
+        return {"random_state": self.seed, "n_jobs": self.jobs, "verbose": self.verbose}
 
     @property
     def exit_code(self) -> int:

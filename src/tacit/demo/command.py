@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=examples("tacit demo --out demo"))
-@run_options(out="demo", is_drawn=False, overwrites=True)
+@run_options(out="demo", is_drawn=False, is_parallel=False, overwrites=True)
 def demo(run: CommandRun) -> None:
     """Show tacit on a motif hidden in DNA and on rotated digits (half a minute)."""
     draw_to_files()

@@ -46,7 +46,7 @@ BINS = 4000
     default=1e-4,
     help="Largest p-value of a site that is reported, at most 0.1.",
 )
-@run_options(out="scan")
+@run_options(out="scan", is_parallel=False)
 def scan(run: CommandRun, model: Path, sequences: Path, p_value: float) -> None:
     """Find the sites of the motifs of MODEL in SEQUENCES.
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import numpy as np
 
-from tacit.commands import INPUT_FILE, CommandRun, Number, c_option, count_noun, examples, run_options
+from tacit.commands import INPUT_FILE, CommandRun, c_option, count_noun, examples, number_option, run_options
 from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, confusion_chart, render
 
 MAX_CONFUSIONS = 15
@@ -24,13 +24,11 @@ EXAMPLES = examples(
 @click.argument("train", type=INPUT_FILE)
 @click.option("--predict", "wanted", type=INPUT_FILE, help="Words to tag, one per line; a second column is ignored.")
 @click.option("--test", type=INPUT_FILE, help="Tagged sentences to test on; without it, a tenth of TRAIN is held out.")
-@click.option("--states", type=Number(int, 1, 64), default=1, help="Number of hidden states per tag, from 1 to 64.")
-@click.option("--epochs", type=Number(int, 1), default=10, help="Number of passes through all sentences.")
+@number_option("--states", 1, "Number of hidden states per tag, from 1 to 64.", most=64)
+@number_option("--epochs", 10, "Number of passes through all sentences.")
 @c_option(0.1, of="of a sentence ")
-@click.option(
-    "--min-count", type=Number(int, 1), default=1, help="Smallest number of times that a feature must occur in TRAIN."
-)
-@run_options(out="tags")
+@number_option("--min-count", 1, "Smallest number of times that a feature must occur in TRAIN.")
+@run_options(out="tags", is_parallel=False)
 def tag(run: CommandRun, train: Path, wanted: Path | None, test: Path | None, **options: Any) -> None:
     """Learn part-of-speech or entity tags from TRAIN, and tag other words.
 

@@ -13,7 +13,16 @@ import click
 import numpy as np
 
 from tacit import load
-from tacit.commands import INPUT_FILE, INPUT_FILE_OR_FOLDER, CommandRun, Number, count_noun, examples, run_options
+from tacit.commands import (
+    INPUT_FILE,
+    INPUT_FILE_OR_FOLDER,
+    CommandRun,
+    count_noun,
+    examples,
+    folder_option,
+    number_option,
+    run_options,
+)
 from tacit.data.arrays import Array
 from tacit.report import (
     Code,
@@ -65,25 +74,12 @@ BLUE, ORANGE, GREY, GREEN = (31, 119, 220), (240, 140, 20), (150, 150, 150), (20
     metavar="NET.onnx",
     help="Neural network that computes feature maps; without it, hand-made features are used.",
 )
-@click.option(
-    "--types",
-    type=Number(int, 1, MAX_TYPES),
-    default=1,
-    help="Number of hidden types of the object (views, breeds), learned from --boxes.",
+@number_option(
+    "--types", 1, "Number of hidden types of the object (views, breeds), learned from --boxes.", most=MAX_TYPES
 )
 @click.option("--model", type=INPUT_FILE, help="The model.tacit of an earlier run; it labels and locates new photos.")
-@click.option(
-    "--cache",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Folder that keeps feature maps for the next run.",
-)
-@click.option(
-    "--spool",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Folder for feature maps that do not fit into memory; they are deleted at the end.",
-)
+@folder_option("--cache", "Folder that keeps feature maps for the next run.")
+@folder_option("--spool", "Folder for feature maps that do not fit into memory; they are deleted at the end.")
 @run_options(out="located")
 def locate(
     run: CommandRun,
@@ -93,8 +89,7 @@ def locate(
     features: Path | None,
     types: int,
     model: Path | None,
-    cache: Path | None,
-    spool: Path | None,
+    **keeping: Path | None,
 ) -> None:
     """Locate the object in every photo, from labels and a few boxes.
 
@@ -102,9 +97,7 @@ def locate(
     folders. Learns from the labels, and from the boxes of --boxes. Writes boxes.json (COCO), boxes.csv, report.html,
     model.tacit and run.json.
     """
-    folders: dict[str, Any] = {
-        name: None if path is None else str(path) for name, path in (("cache", cache), ("spool", spool))
-    }
+    folders: dict[str, Any] = {name: None if path is None else str(path) for name, path in keeping.items()}
     if model is not None:
         if boxes is not None:
             raise click.UsageError("--boxes and --model exclude each other; leave one of them out")
@@ -114,14 +107,8 @@ def locate(
         raise click.UsageError("--types above 1 needs drawn boxes to learn from; give --boxes too")
     if len(images) > 1:
         raise click.UsageError(f"IMAGES must be one folder without --model, got {len(images)} paths; put them into one")
-    locator = Locator(
-        features="handmade" if features is None else str(features),
-        types=types,
-        **folders,
-        random_state=run.seed,
-        n_jobs=run.jobs,
-        verbose=run.verbose,
-    )
+    network = "handmade" if features is None else str(features)
+    locator = Locator(network, types=types, **folders, **run.settings)
     locator.check_parameters()  # it reads the network, so an error may be about a file
     with run.writing(*_files(boxes, evaluate, features)) as folder:
         photos = read_photo_folder(images[0])

@@ -14,12 +14,13 @@ import numpy as np
 from tacit.commands import (
     INPUT_FOLDER,
     INTERRUPTED,
-    Choice,
     CommandRun,
     Number,
     c_option,
+    choice_option,
     count_noun,
     examples,
+    folder_option,
     run_options,
 )
 from tacit.data.arrays import Array
@@ -51,11 +52,8 @@ MAX_ROUNDS = 6
 @click.command(epilog=EXAMPLES)
 @click.argument("folder", type=INPUT_FOLDER)
 @click.option("--predict", "more", type=INPUT_FOLDER, help="Folder of other images; their masks are written instead.")
-@click.option(
-    "--method",
-    type=Choice(["felzenszwalb", "slic"]),
-    default="felzenszwalb",
-    help="Algorithm that cuts images into regions; slic makes regions of even size.",
+@choice_option(
+    "--method", ["felzenszwalb", "slic"], "Algorithm that cuts images into regions; slic makes regions of even size."
 )
 @c_option()
 @click.option(
@@ -64,22 +62,9 @@ MAX_ROUNDS = 6
     metavar="FACTOR",
     help="Importance of all images without a mask, together, relative to those with one; 0 leaves them out.",
 )
-@click.option(
-    "--cache",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Folder that keeps the regions of images for the next run.",
-)
+@folder_option("--cache", "Folder that keeps the regions of images for the next run.")
 @run_options(out="segments")
-def segment(
-    run: CommandRun,
-    folder: Path,
-    more: Path | None,
-    method: str,
-    C: float | None,
-    weak: float | None,
-    cache: Path | None,
-) -> None:
+def segment(run: CommandRun, folder: Path, more: Path | None, **options: Any) -> None:
     """Segment images from the masks of a few, and boxes or labels of others.
 
     FOLDER has images/ and masks/: PNG files named like their images, for some of the images. It may have boxes.csv
@@ -88,11 +73,9 @@ def segment(
     """
     data = read_folder(folder)
     others = None if more is None else image_files(more)
-    given: dict[str, Any] = {"method": method, "cache": cache, "random_state": run.seed}
-    given |= {} if C is None else {"C": C}
-    given |= {} if weak is None else {"weak": weak}
+    given = {name: value for name, value in options.items() if value is not None}
     with run.writing(*data.inputs) as out:
-        app = Segmenter(n_jobs=run.jobs, verbose=run.verbose, **given)
+        app = Segmenter(**given, **run.settings)
         run.note(f"cutting {len(data.files)} images into regions")
         graphs = app.cut(data.files)
         refuse_small_boxes(data, graphs)

@@ -11,13 +11,14 @@ from tacit.commands import (
     INPUT_FILE,
     INPUT_FILE_OR_FOLDER,
     POSITIVE,
-    Choice,
     CommandRun,
     Number,
     c_option,
+    choice_option,
     count_noun,
     draw_to_files,
     examples,
+    number_option,
     refuse,
     run_options,
 )
@@ -70,25 +71,14 @@ EXAMPLES = examples(
     default="auto",
     help="Number of motifs, from 1 to 5; 'auto' keeps those that are significant.",
 )
-@click.option(
-    "--learner",
-    type=Choice(["logistic", "latent-svm"]),
-    default="logistic",
-    help="Loss of the final fit: logistic, or the hinge loss of a latent SVM.",
+@choice_option(
+    "--learner", ["logistic", "latent-svm"], "Loss of the final fit: logistic, or the hinge loss of a latent SVM."
 )
 @c_option()
-@click.option(
-    "--strands",
-    type=Choice(["both", "one"]),
-    default="both",
-    help="Look for motifs on both strands, or on the given strand only, as for RNA.",
+@choice_option(
+    "--strands", ["both", "one"], "Look for motifs on both strands, or on the given strand only, as for RNA."
 )
-@click.option(
-    "--overhang",
-    type=Number(int, 0),
-    default=2,
-    help="Number of letters of a site that may lie outside of its sequence.",
-)
+@number_option("--overhang", 2, "Number of letters of a site that may lie outside of its sequence.", least=0)
 @click.option(
     "--flank",
     default="",
@@ -96,11 +86,11 @@ EXAMPLES = examples(
     metavar="LETTERS",
     help="Letters that follow every sequence, such as a linker.",
 )
-@click.option(
+@number_option(
     "--top",
-    type=Number(int, 10),
-    default=1000,
-    help="In a table with signals: this many sequences with the strongest signals are the positives; at least 10.",
+    1000,
+    "In a table with signals: this many sequences with the strongest signals are the positives; at least 10.",
+    least=10,
 )
 @click.option("--motif-only", is_flag=True, help="Predict from motifs and composition, without k-mer counts.")
 @click.option("--known", type=INPUT_FILE, help="Known motifs (MEME or JASPAR format) to compare with.")
@@ -133,7 +123,7 @@ def motif(
     from tacit.dna.finder.shapes import describe_overlap
 
     options["C"] = "auto" if options["C"] is None else options["C"]
-    finder = MotifFinder(**options, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose)
+    finder = MotifFinder(**options, **run.settings)
     run.check_options(finder)
     with run.writing(*(manifest_or_file(path) for path in (positives, negatives) if path is not None), known) as folder:
         data = read_motif_input(positives, negatives, top=top, seed=run.seed)

@@ -12,16 +12,7 @@ import click
 import numpy as np
 from markupsafe import Markup, escape
 
-from tacit.commands import (
-    INPUT_FILE,
-    INTERRUPTED,
-    CommandRun,
-    Number,
-    c_option,
-    count_noun,
-    examples,
-    run_options,
-)
+from tacit.commands import INPUT_FILE, INTERRUPTED, CommandRun, Number, c_option, count_noun, examples, run_options
 from tacit.report import Code, Column, Facts, Figure, Notice, Page, Prose, Section, Table, bar_chart, render
 
 EXAMPLES = examples(
@@ -58,7 +49,7 @@ def align(run: CommandRun, source: Path, target: Path | None, gold: Path | None,
     from tacit.text import format_links, read_links, read_parallel
     from tacit.text.alignment.aligner import WordAligner
 
-    aligner = WordAligner(**options, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose)
+    aligner = WordAligner(**options, **run.settings)
     run.check_options(aligner)
     with run.writing(source, target, gold) as folder:
         sources, targets = read_parallel(source, target)

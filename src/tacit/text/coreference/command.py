@@ -10,7 +10,16 @@ import click
 import numpy as np
 from markupsafe import Markup, escape
 
-from tacit.commands import INPUT_FILE, RECORD, Choice, CommandRun, Number, count_noun, examples, run_options
+from tacit.commands import (
+    INPUT_FILE,
+    RECORD,
+    CommandRun,
+    choice_option,
+    count_noun,
+    examples,
+    number_option,
+    run_options,
+)
 from tacit.data.arrays import Array
 from tacit.report import Column, Facts, Figure, Notice, Page, Prose, Section, Table, render
 
@@ -53,15 +62,12 @@ class ManyValues(click.Command):
 @click.option(
     "--predict", type=INPUT_FILE, multiple=True, required=True, help="One or more files whose mentions are resolved."
 )
-@click.option(
+@choice_option(
     "--learner",
-    type=Choice(["crf", "perceptron"]),
-    default="crf",
-    help="A hidden CRF (by likelihood), or a perceptron, which is five times as fast and less exact.",
+    ["crf", "perceptron"],
+    "A hidden CRF (by likelihood), or a perceptron, which is five times as fast and less exact.",
 )
-@click.option(
-    "--candidates", type=Number(int, 1), default=60, help="Number of earlier mentions that a mention may link to."
-)
+@number_option("--candidates", 60, "Number of earlier mentions that a mention may link to.")
 @run_options(out="coref")
 def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], learner: str, candidates: int) -> None:
     """Resolve coreference: find which mentions of a text mean the same.
@@ -74,9 +80,7 @@ def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], l
     from tacit.text.coreference.resolver import CoreferenceResolver
 
     _check_names(predict)
-    resolver = CoreferenceResolver(
-        learner, candidates=candidates, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose
-    )
+    resolver = CoreferenceResolver(learner, candidates=candidates, **run.settings)
     run.check_options(resolver)
     with run.writing(*train, *predict) as folder:
         texts = read_conll(train)

@@ -15,12 +15,13 @@ from markupsafe import Markup, escape
 from tacit.commands import (
     INPUT_FILE,
     INTERRUPTED,
-    Choice,
     CommandRun,
     Number,
     c_option,
+    choice_option,
     count_noun,
     examples,
+    number_option,
     run_options,
 )
 from tacit.report import Code, Column, Facts, Figure, Page, Prose, Section, Table, render
@@ -43,16 +44,9 @@ EXAMPLES = examples(
     default=0.3,
     help="Share of each document that is chosen, above 0 and up to 1.",
 )
-@click.option(
-    "--budget",
-    type=Choice(["sentences", "words"]),
-    default="sentences",
-    help="Unit in which --share is counted: sentences or words.",
-)
+@choice_option("--budget", ["sentences", "words"], "Unit in which --share is counted: sentences or words.")
 @c_option(100.0)
-@click.option(
-    "--min-documents", type=Number(int, 1), default=2, help="Smallest number of documents that a word must occur in."
-)
+@number_option("--min-documents", 2, "Smallest number of documents that a word must occur in.")
 @run_options(out="reasons")
 def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
     """Find the sentences that decide the labels of documents.
@@ -63,7 +57,7 @@ def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
     """
     from tacit.text.sentences.finder import ReasonFinder, read_document_file
 
-    finder = ReasonFinder(**options, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose)
+    finder = ReasonFinder(**options, **run.settings)
     run.check_options(finder)
     with run.writing(documents) as folder:
         data = read_document_file(documents)

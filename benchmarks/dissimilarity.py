@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Page, real_data
 from benchmarks.localisation import interval
+from benchmarks.mammals import SAME_PROTOCOL
 from tacit import DissimilaritySVM, IterativeLatentSVM, LatentSVM, Ragged, windows
 from tacit.datasets import boxes_csv, find_folder, mammals
 from tacit.problems import Candidates
@@ -185,6 +186,7 @@ def _measure_mammals(page: Page) -> None:
         "weights; a test asserts it. An earlier page had one start per split, from mean features: 16.2 (LatentSVM), "
         "17.7 (exact)."
     )
+    page.notes.append(SAME_PROTOCOL)
 
 
 def _memory() -> str:

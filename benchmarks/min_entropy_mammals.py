@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Page, real_data
+from benchmarks.mammals import SAME_PROTOCOL
 from tacit import LatentSVM, MinEntropySVM, Ragged
 from tacit.datasets import mammals
 from tacit.problems import Candidates
@@ -25,8 +26,9 @@ def run() -> Page:
         f"271 images, the HOG of every window, five fixed 90/10 splits, {STARTS} random starts on each. "
         f'`MinEntropySVM(Candidates(fit_intercept=False), alpha, C={C:g}, tol={EPSILON}, init="hidden")`. '
         "Every order of entropy is reported, none was chosen. Mean over 5 splits × 4 starts, with a 95 % interval by "
-        "the bootstrap over splits. Kumar (2013): 12.3 % at α ≥ 1000 (one start per split, 130 test predictions), "
-        "16.9 % for his latent SVM. One BLAS thread.",
+        "the bootstrap over splits. Figure 3.2 of Kumar (2013) has another protocol: of four random starts per split "
+        "the one with the lowest training error, ties by the objective. It has 12.3 % at every α ≥ 1000, ∞ included. "
+        "His 16.9 % of the latent SVM is from table 2.2, with one start per split. One BLAS thread.",
         ["learner", "test loss, %", "95 % interval", "training loss, %", "objective", "CPU seconds per fit"],
     )
     real_data()
@@ -55,6 +57,15 @@ def run() -> Page:
         "Must reach: not above our latent SVM. A test half has 26 images: one image is 3.8 % of a split, .77 % of the "
         "mean over splits."
     )
+    losses = {row[0]: float(row[1]) for row in page.rows}
+    above = [f"{name} ({loss:.2f})" for name, loss in losses.items() if loss > losses["LatentSVM"]]
+    page.notes.append("Misses, a loss above our latent SVM's: " + (", ".join(above) or "none") + ".")
+    large = [f"{name} ({losses[name]:.2f})" for name in list(losses)[-2:] if losses[name] > 12.3]
+    page.notes.append(
+        "Misses, a loss above the 12.3 % that Kumar (2013) has at α ≥ 1000: " + (", ".join(large) or "none") + "; "
+        "measured as the mean of four starts, not as the one with the lowest training error."
+    )
+    page.notes.append(SAME_PROTOCOL)
     return page
 
 

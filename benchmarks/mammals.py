@@ -25,8 +25,8 @@ REPORTED = {
 SAME_PROTOCOL = (
     "The pages `mammals`, `dissimilarity` and `min_entropy_mammals` fit the latent SVM to the same splits, from the "
     "same seeds, with the same C. Their losses differ by a few of 520 predictions, 0.19 points each. Features are "
-    "float32 on the first two and float64 on the third, and the pages are not of one day: rounding leads CCCP to another "
-    "optimum."
+    "float32 on the first two and float64 on the third, and the pages are not of one day: rounding leads CCCP to "
+    "another optimum."
 )
 
 

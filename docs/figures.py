@@ -117,7 +117,7 @@ def entropies_and_losses(model: Any, X: Any, y: Any) -> tuple[Array, Array]:
             f"model must be a fitted tacit.MinEntropySVM, got {type(model).__name__}"
         )
     oracle = model.problem.bind(model.problem.read(X), y, model.schema_)
-    return model.entropy(X).min(axis=1), oracle.loss(model._answer(oracle))
+    return model.label_entropy(X).min(axis=1), oracle.loss(model._answer(oracle))
 
 
 def entropy_and_loss(model: Any, X: Any, y: Any, ax: Any = None, bins: int = 8) -> Any:

@@ -69,5 +69,5 @@ def uncertain_learners(draw: Draw):
     if learner is HiddenCRF:
         questions.append(lambda: model.predict_proba(other["X"]))
     if learner is MinEntropySVM:
-        questions += [lambda: model.entropy(other["X"]), lambda: model.label_proba(other["X"])]
+        questions += [lambda: model.label_entropy(other["X"]), lambda: model.label_proba(other["X"])]
     return [model.coef_, *answers(questions)]

@@ -87,8 +87,8 @@ def test_the_entropy_decomposes_as_in_the_thesis(bags):
                     entropy = -(given @ np.log(given))
                 else:
                     entropy = np.log((given**alpha).sum()) / (1 - alpha)
-                assert model.entropy(X[i : i + 1])[0, k] == pytest.approx(entropy - np.log(row.sum()))
-        assert (model.predict(X) == model.classes_[np.argmin(model.entropy(X), axis=1)]).all()
+                assert model.label_entropy(X[i : i + 1])[0, k] == pytest.approx(entropy - np.log(row.sum()))
+        assert (model.predict(X) == model.classes_[np.argmin(model.label_entropy(X), axis=1)]).all()
         probabilities = model.label_proba(X)
         np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
 
@@ -213,7 +213,7 @@ def test_it_goes_through_a_grid_search_and_a_file(bags, tmp_path):
     for one in (search.best_estimator_, model):
         one.save(tmp_path / "model")
         loaded = tacit.load(tmp_path / "model")
-        assert np.array_equal(loaded.entropy(X), one.entropy(X))
+        assert np.array_equal(loaded.label_entropy(X), one.label_entropy(X))
         assert loaded.curve_ == one.curve_
         assert (loaded.hidden_proba(X, y).values == one.hidden_proba(X, y).values).all()
 
@@ -268,7 +268,7 @@ def test_equal_scores_are_learned_from_without_a_nan():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = MinEntropySVM(Candidates(fit_intercept=False), alpha=alpha).fit(X, y)
         assert not model.coef_.any()
-        assert np.isfinite(model.entropy(X)).all()
+        assert np.isfinite(model.label_entropy(X)).all()
 
 
 @pytest.mark.parametrize(("solver", "alpha"), [("trust-region", 0.25), ("cccp", 0.25)])

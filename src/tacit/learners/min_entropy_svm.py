@@ -24,8 +24,9 @@ from tacit.learners.learner import Traits, overflows
 from tacit.learners.path import cut_folds
 from tacit.learners.rules import LeastEntropy, Rule
 from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothStep
-from tacit.oracle import TARGET, Assignment, Oracle, Plane, Task, require, take_code
+from tacit.oracle import TARGET, Assignment, CapabilityError, Oracle, Plane, Schema, Task, require, take_code
 from tacit.oracle.capabilities import GivesLogPartition, ScoresEntropy, SplitsCodes, VisitsCells
+from tacit.oracle.entropies import HavrdaCharvat, Rao, Renyi
 from tacit.penalties import Quadratic
 from tacit.runtime.archive import record
 from tacit.solvers import Bundle
@@ -34,6 +35,8 @@ __all__ = ["CurvePoint", "MinEntropySVM"]
 
 SOLVERS = ("auto", "lbfgs", "trust-region", "cccp")
 
+ENTROPIES = ("renyi", "mathai-rathie", "havrda-charvat", "rao")
+
 DEFAULT_ALPHAS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, np.inf)
 
 
@@ -41,7 +44,7 @@ DEFAULT_ALPHAS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, np.inf)
 class MinEntropySVM(SmoothLearner):
     """Max-margin min-entropy model (Miller, Kumar, Packer, Goodman & Koller 2012; Kumar 2013, chapter 3).
 
-    Predicts the label of least Rényi entropy, that is of the highest
+    Predicts the label of least entropy. For Rényi's that is the label of the highest
     ``R_α(y) = [log Σ_h exp(α s(y, h)) − log Σ_h exp s(y, h)] / (α − 1)``, and minimises ``½‖w‖² + (C/n) Σ_i ξ_i``,
     ``ξ_i = max(0, max_{y ≠ y_i} [Δ(y_i, y) + R_α(y)] − R_α(y_i))``. The larger α, the more the most probable hidden
     values count. At α = ∞ only the best one does, which is the latent SVM's objective; a small α is close to a sum over
@@ -66,6 +69,10 @@ class MinEntropySVM(SmoothLearner):
     cv : folds of ``alpha="cv"``, a number or a splitter of scikit-learn
     class_weight : None, "balanced", or a factor for C by label
     warm_start : the first start begins at the present `coef_`
+    entropy : "renyi", or "mathai-rathie", its generalisation to order α and type β. "havrda-charvat", also called
+        Tsallis entropy, is for finite α. "rao" is the quadratic entropy under the problem's loss between hidden
+        values, such as ``Candidates(loss="overlap")``; it has no order. See `tacit.oracle.entropies`
+    beta : the type of "mathai-rathie", above 0 and above 1 − α; at 1 it is Rényi's
     checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`. A checkpoint holds the final fit;
         cross-validation is repeated
     callbacks : functions called with every `SmoothStep`; one that returns True ends the fit
@@ -111,18 +118,32 @@ class MinEntropySVM(SmoothLearner):
     cv: Any = 3
     class_weight: Any = None
     warm_start: bool = parameter(switch, default=False)
+    entropy: str = parameter(choice(*ENTROPIES), default="renyi")
+    beta: float = parameter(positive, default=1.0)
 
     def _rule(self) -> Rule:
-        return LeastEntropy(self.alpha_)
+        return LeastEntropy(self._entropy())
 
-    def entropy(self, X: Any) -> Array:
-        """(n, classes): the Rényi entropy of the generalised distribution P(y, h | x) of every label y, in nats.
+    def _entropy(self) -> Any:
+        """The entropy that is minimised, of the order `alpha_`."""
+        if self.entropy == "rao":
+            return Rao()
+        if self.entropy == "havrda-charvat":
+            return HavrdaCharvat(self.alpha_)
+        return Renyi(self.alpha_, float(self.beta))
 
-        ``H_α(y) = log Z − R_α(y)``, Z being the sum over all labels and hidden values; the prediction has the least.
+    def label_entropy(self, X: Any) -> Array:
+        """(n, classes): the entropy of the generalised distribution P(y, h | x) of every label y, in nats.
+
+        Rényi's is ``H_α(y) = log Z − R_α(y)``, Z being the sum over all labels and hidden values. The prediction has
+        the least. Rao's is a loss, not in nats.
         """
-        oracle = self._bind(X)
-        require(f"{type(self).__name__}.entropy", self.problem, oracle, [ScoresEntropy.renyi_scores, GivesLogPartition])
-        scores = self._compute_scores(oracle, lambda shards: shards.renyi_scores(self.coef_, self.alpha_), overflows)
+        oracle, entropy = self._bind(X), self._entropy()
+        name = f"{type(self).__name__}.label_entropy"
+        require(name, self.problem, oracle, [ScoresEntropy.renyi_scores, GivesLogPartition])
+        scores = self._compute_scores(oracle, lambda shards: shards.renyi_scores(self.coef_, entropy), overflows)
+        if not entropy.is_shifted:
+            return np.asarray(-scores)
         whole = self._compute_scores(oracle, lambda shards: shards.log_partition(self.coef_)[:, None], overflows)
         return np.asarray(whole - scores)
 
@@ -147,7 +168,7 @@ class MinEntropySVM(SmoothLearner):
         self.alpha_, self.C_ = best.alpha, best.C
 
     def _objective(self, oracle: Oracle, weights: Array) -> EntropyMargins:
-        return EntropyMargins(oracle, weights, self.alpha_)
+        return EntropyMargins(oracle, weights, self._entropy())
 
     def _method(self, objective: Any, oracle: Oracle) -> Method[Any]:
         tol, significant = float(self.tol), float(self.tol) * float(objective.weights.sum())
@@ -177,6 +198,7 @@ class MinEntropySVM(SmoothLearner):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         alphas, _ = read_grid(self)
+        self._check_entropy(alphas)
         is_cccp = self.solver == "cccp"
         if self.pace is not None and (self.solver == "trust-region" or (is_cccp and np.isfinite(alphas).any())):
             raise ValueError(f"a pace needs solver='lbfgs' (or 'cccp' at alpha=inf), got solver={self.solver!r}")
@@ -184,6 +206,32 @@ class MinEntropySVM(SmoothLearner):
             raise ValueError(
                 f"solver='cccp' needs alpha at least {NEAR_ONE} away from 1, where the convex parts of R grow without "
                 "bound; use 'lbfgs' or 'trust-region'"
+            )
+
+    def _check_entropy(self, alphas: Array) -> None:
+        if self.entropy != "mathai-rathie" and self.beta != 1:
+            raise ValueError(f"beta={self.beta} needs entropy='mathai-rathie', got entropy={self.entropy!r}")
+        if (alphas + self.beta <= 1).any():
+            raise ValueError(f"alpha + beta must be above 1, got alpha={alphas.min():g} and beta={self.beta}")
+        if self.entropy == "havrda-charvat" and np.isinf(alphas).any():
+            raise ValueError(
+                "entropy='havrda-charvat' needs a finite alpha: at alpha=inf it is ln 2 unless a distribution is "
+                "certain, and has no gradient; use entropy='renyi'"
+            )
+        if self.entropy == "rao" and (isinstance(self.alpha, str) or self.alpha != 1):
+            raise ValueError(f"entropy='rao' has no order: leave alpha at 1.0, got alpha={shorten(self.alpha)}")
+        if self.entropy in ("havrda-charvat", "rao") and self.solver == "cccp":
+            raise ValueError(
+                f"solver='cccp' needs entropy='renyi' or 'mathai-rathie', whose convex parts it replaces, got "
+                f"entropy={self.entropy!r}; use 'lbfgs' or 'trust-region'"
+            )
+
+    def _check_bound(self, schema: Schema, oracle: Oracle) -> None:
+        if self.entropy == "rao" and not getattr(oracle, "has_pair_tables", False):
+            raise CapabilityError(
+                "entropy='rao' needs a table of losses between hidden values, which "
+                f"{type(self.problem).__name__} does not have; give its loss, such as Candidates(loss='overlap'), "
+                "Motif(8, loss='start') or Transforms(loss='angle')"
             )
 
 
@@ -217,7 +265,8 @@ def read_grid(learner: Any) -> tuple[Array, Array]:
     if is_chosen and learner.alpha != "cv":
         raise ValueError(f"alpha must be a number above 0, inf included, or 'cv', got alpha={shorten(learner.alpha)}")
     name = "alphas" if is_chosen else "alpha"
-    given = DEFAULT_ALPHAS if is_chosen and learner.alphas is None else getattr(learner, name)
+    default = [alpha for alpha in DEFAULT_ALPHAS if alpha < np.inf or learner.entropy != "havrda-charvat"]
+    given = default if is_chosen and learner.alphas is None else getattr(learner, name)
     alphas = np.atleast_1d(numbers(name, given, "a number above 0, or a list of them"))
     if alphas.ndim != 1 or not alphas.size or not (alphas > 0).all():
         raise ValueError(f"{name} must be above 0, inf included, got {name}={shorten(given)}")

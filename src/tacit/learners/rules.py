@@ -11,6 +11,7 @@ from tacit.learners.preparation import has_hidden_states
 from tacit.oracle import Oracle, capability, has_long_codes
 from tacit.oracle.capabilities import HasHiddenStates, ScoresEntropy, ScoresLabels, SumsParts
 from tacit.oracle.contracts import Need
+from tacit.oracle.entropies import Order
 
 
 class Rule(Protocol):
@@ -66,11 +67,11 @@ class LikeliestLabel(SummedHidden):
 
 
 class LeastEntropy:
-    """``argmax over y of R_α(y)``, the label of least Rényi entropy, and the best hidden value with it."""
+    """``argmax over y of R_α(y)``, the label of least entropy, and the best hidden value with it."""
 
     needs: tuple[Need, ...] = (ScoresEntropy.renyi_scores, ScoresLabels.best_under)
 
-    def __init__(self, alpha: float) -> None:
+    def __init__(self, alpha: Order) -> None:
         self.alpha = alpha
 
     def answer(self, oracle: Oracle, w: Array) -> Array:

@@ -19,6 +19,7 @@ from tacit.oracle.contracts import (
     Oracle,
     member_names,
 )
+from tacit.oracle.entropies import EntropyCells, Order
 from tacit.oracle.sharing import Sharing, add_in_order, batch, join_arrays, join_tuples, view
 
 
@@ -102,11 +103,12 @@ class ScoresEntropy(Oracle, Protocol):
     """Scores of labels by how sure their hidden value is: what min-entropy models need. See `tacit.oracle.renyi`."""
 
     @batch(join_arrays)
-    def renyi_scores(self, w: Array, alpha: float, rows: Rows = None) -> Array:
-        """(rows, n_labels): R_α(y), −inf for a label without any hidden value. 0 < α ≤ ∞."""
+    def renyi_scores(self, w: Array, alpha: Order, rows: Rows = None) -> Array:
+        """(rows, n_labels): R_α(y), −inf for a label without any hidden value. 0 < α ≤ ∞. In place of α, another
+        entropy of `tacit.oracle.entropies`."""
 
     @batch(join_slacks, per_row=("coef",))
-    def renyi_slacks(self, w: Array, coef: Array, alpha: float, rows: Rows = None) -> Slacks:
+    def renyi_slacks(self, w: Array, coef: Array, alpha: Order, rows: Rows = None) -> Slacks:
         """``ξ_i = max(0, max_{y ≠ y_i} [ℓ_i(y) + R_α(y)] − R_α(y_i))`` and a subgradient of Σ coef_i ξ_i, in one pass.
 
         What is known of h counts: R_α(y_i) runs over the hidden values that are possible.
@@ -163,6 +165,9 @@ class VisitsCells(ListsOutputs, Protocol):
     def visit_cells(self, w: Array, visit: Visit, rows: Rows = None) -> Array:
         """Call a function with the scores of every block; the sum of the features of all cells, weighed by what it
         returns."""
+
+    def score_entropy(self, scores: Array, starts: Array, rows: Rows, alpha: Order) -> EntropyCells:
+        """The scores of the labels of a block by an entropy, or by that of Rényi of this order."""
 
     def rule_out(self, scores: Array, rows: Rows, starts: Array) -> Array:
         """These scores of a block, −inf for cells of the true label whose state is known not to be the true one."""

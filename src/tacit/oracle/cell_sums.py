@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from tacit.data.arrays import Array, Rows
 from tacit.oracle import cells
 from tacit.oracle.capabilities import Expectations, Slacks, Visit
 from tacit.oracle.cells import take_rows
+from tacit.oracle.entropies import EntropyCells, Order, read_order
 from tacit.oracle.losses import LossTable, PairLoss, Reference
-from tacit.oracle.renyi import renyi_cells, renyi_weights, rule_out
+from tacit.oracle.renyi import rule_out
 
 NOTHING = np.empty(0, dtype=bool)
 """Stands for: no state is ruled out."""
@@ -31,9 +32,10 @@ class CellSums(ABC):
     offsets: Array
     _labels: Array | None
     _hidden: Array
-    _hidden_loss: PairLoss | None
+    _hidden_loss: PairLoss | Callable[[], PairLoss] | None
     _losses: LossTable | None
     _sizes: Array
+    n_samples: int
 
     @abstractmethod
     def adjoint(self, V: Array, rows: Rows = None) -> Array: ...
@@ -149,24 +151,41 @@ class CellSums(ABC):
                 cells.sum_by_label(scores, starts, power, value[out])
         return value
 
-    def renyi_scores(self, w: Array, alpha: float, rows: Rows = None) -> Array:
+    def renyi_scores(self, w: Array, alpha: Order, rows: Rows = None) -> Array:
         """See `tacit.oracle.capabilities.ScoresEntropy`."""
         values = np.empty((self._count(rows), self.n_labels))
         for out, part, starts in self._blocks(rows):
-            values[out] = renyi_cells(self._check_scores(w, part, starts), starts, alpha).values
+            values[out] = self.score_entropy(self._check_scores(w, part, starts), starts, part, alpha).values
         return values
 
-    def renyi_slacks(self, w: Array, coef: Array, alpha: float, rows: Rows = None) -> Slacks:
+    def score_entropy(self, scores: Array, starts: Array, rows: Rows, alpha: Order) -> EntropyCells:
+        """The scores of the labels of a block by an entropy, or by that of Rényi of this order."""
+        found: EntropyCells = read_order(alpha).score_cells(scores, starts, lambda: self._pair_tables(rows))
+        return found
+
+    @property
+    def has_pair_tables(self) -> bool:
+        """Whether there is a loss between the hidden values of a sample that does not depend on labels."""
+        return callable(self._hidden_loss) or hasattr(self._hidden_loss, "of")
+
+    def _pair_tables(self, rows: Rows) -> list[Array]:
+        """The losses between the hidden values of each of these samples."""
+        if callable(self._hidden_loss):
+            self._hidden_loss = self._hidden_loss()
+        table = cast(Any, self._hidden_loss).of
+        return [table(int(i)) for i in np.arange(self.n_samples)[slice(None) if rows is None else rows]]
+
+    def renyi_slacks(self, w: Array, coef: Array, alpha: Order, rows: Rows = None) -> Slacks:
         """See `tacit.oracle.capabilities.ScoresEntropy`."""
         n = self._count(rows)
         labels = self._known_labels(rows)
         values, rivals, features = np.empty(n), np.empty(n, np.int64), np.zeros(self.n_params)
         for out, part, starts in self._blocks(rows):
-            found = renyi_cells(self.possible_scores(w, part, starts), starts, alpha)
+            found = self.score_entropy(self.possible_scores(w, part, starts), starts, part, alpha)
             choice = choose_rivals(found.values, self.label_losses(part, starts), labels[out], coef[out])
             values[out], rivals[out] = choice[0], choice[1]
             if choice[2].any():
-                features += self.adjoint(renyi_weights(found, starts, choice[2]), part)
+                features += self.adjoint(found.weigh(starts, choice[2]), part)
         return Slacks(values, rivals, features)
 
     def measured_against(self, code: Array | None = None, *, posterior: Array | None = None) -> Self:
@@ -208,7 +227,7 @@ class CellSums(ABC):
         return total
 
     def _pair_loss(self) -> tuple[PairLoss, Array]:
-        if self._hidden_loss is None or self._labels is None:
+        if self._hidden_loss is None or callable(self._hidden_loss) or self._labels is None:
             raise ValueError("this needs a loss on the hidden value, and samples bound with y")
         return self._hidden_loss, self._known_labels(None)
 

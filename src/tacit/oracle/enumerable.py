@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
@@ -46,7 +46,8 @@ class EnumerableOracle(CellSums):
     hidden : what is known of the state of each sample, as `read_hidden` takes it: the state, −1 where it is unknown, or
         those that are allowed; None for nothing
     losses : the loss of every output; None when predicting
-    hidden_loss : a loss that depends on the hidden value, instead of ``losses``: it is measured against ``hidden``
+    hidden_loss : a loss that depends on the hidden value, instead of ``losses``: it is measured against ``hidden``;
+        when predicting, a function that makes it where an entropy needs it
     has_hidden : whether the state means something to the user
     """
 
@@ -66,7 +67,7 @@ class EnumerableOracle(CellSums):
         labels: Array | None = None,
         hidden: Any = None,
         losses: LossTable | None = None,
-        hidden_loss: PairLoss | None = None,
+        hidden_loss: PairLoss | Callable[[], PairLoss] | None = None,
         has_hidden: bool = True,
     ) -> None:
         self.classes = classes
@@ -81,7 +82,7 @@ class EnumerableOracle(CellSums):
         self._hidden_loss = hidden_loss
         self.loss_needs_hidden = hidden_loss is not None
         self._losses = None if losses is None else self._check_losses(losses)
-        if hidden_loss is not None:
+        if hidden_loss is not None and labels is not None:
             self._losses = self._measure_losses(Reference(self._hidden, self._allowed))
         most_states = int(np.max(self._sizes, initial=1))
         self._code_type = smallest_integers(self.n_labels * most_states)
@@ -104,12 +105,12 @@ class EnumerableOracle(CellSums):
         """The same data with these hidden values known (−1: unknown)."""
         view = copy.copy(self)
         view._hidden, view._allowed = _as_known(hidden, np.diff(self.offsets))
-        if self._hidden_loss is not None:
+        if self._hidden_loss is not None and self._labels is not None:
             view._losses = self._measure_losses(Reference(view._hidden, view._allowed))
         return view
 
     def _measure_losses(self, reference: Reference) -> LossTable:
-        if self._labels is None or self._hidden_loss is None:
+        if self._labels is None or self._hidden_loss is None or callable(self._hidden_loss):
             raise ValueError("a loss on the hidden value needs labels: bind with y")
         table = self._hidden_loss.table(self.n_labels, self.offsets, self._labels, reference)
         return self._check_losses(LossTable(table, None))
@@ -121,7 +122,7 @@ class EnumerableOracle(CellSums):
         """The labels, known hidden values and losses as arrays: what a subclass includes in its `digest`."""
         table = self._losses or (None, None)
         known = self._labels, self._hidden, self._allowed, *table
-        if self._hidden_loss is None or self._labels is None:
+        if self._hidden_loss is None or callable(self._hidden_loss) or self._labels is None:
             return known
         return *known, *self._hidden_loss.digest_arrays(self.n_labels, self.offsets, self._labels)
 

@@ -156,7 +156,7 @@ class Detection(ClassProblem):
         maps = maps.with_values(self.reduce(maps.values, schema))
         offsets = maps.window_offsets * int(self.types)
         supervision = self.read_supervision(maps, y, schema, offsets, hidden)
-        if "hidden_loss" in supervision and "hidden" in supervision:
+        if "hidden_loss" in supervision and "hidden" in supervision and y is not None:
             window = known_window(supervision["hidden"], offsets, int(self.types))
             if (window >= 0).all():  # imputed types cannot change this loss: it is measured once
                 loss, labels = supervision.pop("hidden_loss"), supervision["labels"]

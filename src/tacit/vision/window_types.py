@@ -123,6 +123,13 @@ class WindowLoss:
     def diversity_slope(self, n_labels: int, offsets: Array, labels: Array, posterior: Array) -> Array:
         return np.repeat(2.0 * self._mean_costs(posterior), self.types)
 
+    def of(self, i: int) -> Array:
+        """The losses between the hidden values of sample i."""
+        boxes = self.boxes[self.windows[i] : self.windows[i + 1]]
+        table = 1.0 - overlap(boxes[:, None], boxes[None])
+        np.fill_diagonal(table, 0.0)
+        return np.asarray(np.kron(table, np.ones((self.types, self.types))))
+
     def costs(self, window: Array) -> Array:
         """(m,) 1 − IoU of every window with the chosen one of its sample; 0 where none is chosen."""
         counts = np.diff(self.windows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -222,8 +223,9 @@ class Motif(SequenceProblem):
         layout = self._layout()
         starts = layout.count_starts(sequences.lengths)
         supervision = {} if y is None else self.read_supervision(y, schema, len(sequences))
-        if y is not None and _is_start_loss(self.loss):
-            supervision["hidden_loss"] = start_loss(starts, layout)
+        if _is_start_loss(self.loss):
+            make = partial(start_loss, starts, layout)
+            supervision["hidden_loss"] = make if y is None else make()
         if hidden is not None:
             labels = supervision.get("labels")
             supervision["hidden"] = read_windows(hidden, starts, layout.strands, labels, schema.classes)

@@ -19,7 +19,7 @@ from tacit.learners.descents.pacing import SelfPaced
 from tacit.learners.smooth_learner import QuasiNewton, QuasiNewtonState, SmoothState, SmoothStep
 from tacit.oracle import Oracle
 from tacit.oracle.cell_sums import choose_rivals
-from tacit.oracle.renyi import renyi_cells, renyi_weights
+from tacit.oracle.entropies import Order, read_order
 from tacit.solvers.ball_bundle import minimise_in_ball
 from tacit.solvers.quasi_newton import begin, step
 
@@ -28,12 +28,14 @@ from tacit.solvers.quasi_newton import begin, step
 class EntropyMargins:
     """``½‖w‖² + Σ_i c_i ξ_i`` with ``ξ_i = max(0, max_{y ≠ y_i} [Δ(y_i, y) + R_α(y)] − R_α(y_i))``.
 
+    In place of the order α, another entropy of `tacit.oracle.entropies`, whose scores then stand for R_α.
+
     The margin is against other labels only: ξ_i ≥ 0 is a separate constraint (Kumar 2013, eq. 3.9).
     """
 
     oracle: Any
     weights: Array
-    alpha: float
+    alpha: Order
 
     def __call__(self, w: Array) -> tuple[float, Array]:
         found = self.oracle.renyi_slacks(w, self.weights, self.alpha)
@@ -295,7 +297,7 @@ class TangentModel:
         scores = oracle.rule_out(scores, rows, starts)
         values, V = self._tangents(scores, starts, rows)
         self.tangents[:, oracle.states(rows)] = V
-        linear = _sum_by_label(scores, starts, V)
+        linear = self._apply(scores, starts, rows, V)
         self.constants[rows] = np.where(np.isfinite(values), values - linear, self.of_ruled_out)
 
     def __call__(self, w: Array) -> tuple[float, Array]:
@@ -305,10 +307,18 @@ class TangentModel:
         def visit(scores: Array, starts: Array, rows: Rows) -> Array:
             T = np.ascontiguousarray(self.tangents[:, self.margins.oracle.states(rows)])
             slack[rows], V, coef = self._slacks(scores, starts, rows, T)
-            return np.asarray(V * np.repeat(coef, np.diff(starts), axis=0).T)
+            return self._weigh(V, coef, starts, rows)
 
         slope = self.margins.oracle.visit_cells(w, visit)
         return float((self.margins.weights * slack).sum()), slope
+
+    def _apply(self, scores: Array, starts: Array, rows: Rows, V: Array) -> Array:
+        """(samples, labels): the linear parts of the tangents."""
+        return _sum_by_label(scores, starts, V)
+
+    def _weigh(self, V: Array, coef: Array, starts: Array, rows: Rows) -> Array:
+        """The weights of all cells in the subgradient, given the coefficients of labels."""
+        return np.asarray(V * np.repeat(coef, np.diff(starts), axis=0).T)
 
     def _tangents(self, scores: Array, starts: Array, rows: Rows) -> tuple[Array, Array]:
         """The values of the replaced parts, by sample and label, and the weights of their gradients by cell."""
@@ -320,16 +330,40 @@ class TangentModel:
 
 
 class LinearModel(TangentModel):
-    """The risk with every R_α(y) replaced by its tangent."""
+    """The risk with every R_α(y) replaced by its tangent, also of entropies whose gradients have a share of ∂ log Z."""
 
     of_ruled_out = -np.inf
 
+    def __init__(self, margins: EntropyMargins, w: Array) -> None:
+        oracle = margins.oracle
+        self.is_shared = not read_order(margins.alpha).is_shifted
+        if self.is_shared:
+            self.share = np.empty((oracle.n_samples, oracle.n_labels))
+            self.posterior = np.empty((oracle.n_labels, int(oracle.offsets[-1])))
+        super().__init__(margins, w)
+
     def _tangents(self, scores: Array, starts: Array, rows: Rows) -> tuple[Array, Array]:
-        found = renyi_cells(scores, starts, self.margins.alpha)
-        return found.values, renyi_weights(found, starts, np.ones(found.values.shape))
+        found = self.margins.oracle.score_entropy(scores, starts, rows, self.margins.alpha)
+        if self.is_shared:
+            self.share[rows], self.posterior[:, self.margins.oracle.states(rows)] = found.share, found.posterior
+        return found.values, found.own(np.ones(found.values.shape))
+
+    def _apply(self, scores: Array, starts: Array, rows: Rows, V: Array) -> Array:
+        own = super()._apply(scores, starts, rows, V)
+        if not self.is_shared:
+            return own
+        P = np.ascontiguousarray(self.posterior[:, self.margins.oracle.states(rows)])
+        return np.asarray(own - self.share[rows] * _sum_by_label(scores, starts, P).sum(axis=1, keepdims=True))
+
+    def _weigh(self, V: Array, coef: Array, starts: Array, rows: Rows) -> Array:
+        own = super()._weigh(V, coef, starts, rows)
+        if not self.is_shared:
+            return own
+        shares = np.repeat((coef * self.share[rows]).sum(axis=1), np.diff(starts))
+        return np.asarray(own - shares * self.posterior[:, self.margins.oracle.states(rows)])
 
     def _slacks(self, scores: Array, starts: Array, rows: Rows, T: Array) -> tuple[Array, Array, Array]:
-        values = _sum_by_label(scores, starts, T) + self.constants[rows]
+        values = self._apply(scores, starts, rows, T) + self.constants[rows]
         slack, _, coef = choose_rivals(values, self.losses[rows], self.labels[rows], self.margins.weights[rows])
         return slack, T, coef
 
@@ -358,8 +392,8 @@ class ConvexModel(TangentModel):
 
     def _powers(self, labels: Array, n_labels: int, is_tangent: bool = False) -> Array:
         """(n, labels): p for rivals and q for the true label; the other way round for what tangents replace."""
-        alpha = self.margins.alpha
-        rival, own = (alpha, 1.0) if (alpha > 1) != is_tangent else (1.0, alpha)
+        high, low = read_order(self.margins.alpha).powers
+        rival, own = (high, low) if (high > low) != is_tangent else (low, high)
         powers = np.full((labels.size, n_labels), rival)
         powers[np.arange(labels.size), labels] = own
         return powers
@@ -367,7 +401,8 @@ class ConvexModel(TangentModel):
     def _sum_powers(self, scores: Array, starts: Array, powers: Array) -> tuple[Array, Array]:
         """log Σ exp(power · s) / |α − 1| by sample and label, and the weights of its gradient by cell."""
         values, weights = np.empty(powers.shape), np.zeros(scores.shape)
-        _log_sums(scores, starts, powers, abs(self.margins.alpha - 1), values, weights)
+        high, low = read_order(self.margins.alpha).powers
+        _log_sums(scores, starts, powers, abs(high - low), values, weights)
         return values, weights
 
 

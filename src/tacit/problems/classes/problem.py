@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,8 @@ class ClassProblem(Problem):
                 supervision["hidden_loss"] = called or self.hidden_loss(X, offsets)
             else:
                 supervision["losses"] = class_losses(self.loss, schema.classes, supervision["labels"])
+        elif self._sees_hidden and not callable(self.loss):
+            supervision["hidden_loss"] = partial(self.hidden_loss, X, offsets)
         return supervision
 
     def check_loss(self, classes: Array) -> None:

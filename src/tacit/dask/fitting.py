@@ -325,7 +325,7 @@ class Distributed(BlockOracle):
     def _code_positions(self, samples: Sequence[int]) -> list[int]:
         """Where the codes of these samples begin."""
         offsets = code_offsets(self.oracle)
-        return list(samples) if offsets is None else [int(place) for place in offsets[list(samples)]]
+        return list(samples) if offsets is None else [int(offset) for offset in offsets[list(samples)]]
 
 
 def _difference(best: Sequence[Array], own: Sequence[Array]) -> Array:

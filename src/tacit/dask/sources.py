@@ -23,12 +23,12 @@ class FolderSource:
     """A shard of a folder. Only its path travels."""
 
     folder: Path
-    place: int
+    number: int
     name: str
 
     def open(self) -> Piece:
         manifest = read_manifest(self.folder)
-        shard = manifest.shards[self.place]
+        shard = manifest.shards[self.number]
         files = {part: open_part(self.folder, shard, part) for part in shard.digests}
         offsets, boxes = (files[part].rows if part in files else None for part in ("offsets", "boxes"))
         if offsets is not None:
@@ -37,7 +37,7 @@ class FolderSource:
 
     def stamp(self) -> tuple[int, int] | None:
         """Size and time of the file of rows: while they stay, so do the rows."""
-        shard = read_manifest(self.folder).shards[self.place]
+        shard = read_manifest(self.folder).shards[self.number]
         found = shard.path(self.folder, "values").stat()
         return found.st_size, found.st_mtime_ns
 
@@ -113,7 +113,7 @@ def describe(source: Source, look: Callable[[Table, Array], Array | None] | None
         header = zlib.crc32(f"{rows.dtype.str}{rows.shape}".encode())
         if (
             f"{combine_crc32(header, crc, rows.nbytes):08x}"
-            != read_manifest(source.folder).shards[source.place].digests["values"]
+            != read_manifest(source.folder).shards[source.number].digests["values"]
         ):
             return f"{source.name} has changed since it was written: its checksum is another; write the shards again"
     facts = None
@@ -145,9 +145,9 @@ def walk(values: Array | MappedArray, look: Callable[[int, Array], None] = lambd
 
 def refuse_non_finite(first: int, rows: Array) -> None:
     """Name the row of the first NaN or infinity."""
-    place = first_non_finite(rows)
-    if place:
-        raise ValueError(f"{rows[place]} in row {first + place[0]}, feature {place[1]}")
+    position = first_non_finite(rows)
+    if position:
+        raise ValueError(f"{rows[position]} in row {first + position[0]}, feature {position[1]}")
 
 
 def read_sources(X: Any) -> list[Source]:

@@ -26,14 +26,14 @@ def span(rows: slice, n: int) -> tuple[int, int]:
     return first, max(first, last)
 
 
-def locate(offsets: Array, place: int) -> tuple[int, int]:
-    """Which sample a place in the flat table belongs to, and where in that sample it is; empty samples have no places.
+def locate(offsets: Array, position: int) -> tuple[int, int]:
+    """The sample that a position in the flat table belongs to, and the position in that sample.
 
     >>> locate(np.array([0, 2, 2, 5]), 3)
     (2, 1)
     """
-    i = int(np.searchsorted(offsets, place, side="right")) - 1
-    return i, int(place) - int(offsets[i])
+    i = int(np.searchsorted(offsets, position, side="right")) - 1
+    return i, int(position) - int(offsets[i])
 
 
 def states_of(offsets: Array, index: Array) -> tuple[Array, Array]:
@@ -147,9 +147,9 @@ def first_non_finite(values: Any) -> tuple[int, int] | None:
             return None
         return locate(values.indptr, bad[0])[0], int(values.indices[bad[0]])
     for start in range(0, values.shape[0], 1 << 14):
-        places = np.argwhere(~np.isfinite(values[start : start + (1 << 14)]))
-        if places.size:
-            return start + int(places[0, 0]), int(places[0, 1])
+        found = np.argwhere(~np.isfinite(values[start : start + (1 << 14)]))
+        if found.size:
+            return start + int(found[0, 0]), int(found[0, 1])
     return None
 
 
@@ -164,12 +164,12 @@ def is_table(values: Any, ndim: int, kinds: str) -> bool:
 
 
 def find_uneven(rows: Any, name: str = "row") -> str | None:
-    """What keeps nested lists from being a table, with its place, which NumPy's words lack; None if nothing is found.
+    """What keeps nested lists from being a table, and its position, which NumPy does not say; None if nothing is found.
 
     >>> find_uneven([[1, 2], [3]])
     'row 1 has 1 entries, row 0 has 2; every row needs as many'
     >>> find_uneven([[1, 2], [3, [4]]])
-    'row 1 holds [4] at place 1, where a single number is needed'
+    'row 1 holds [4] at position 1, where a single number is needed'
     """
     if not _is_list(rows) or not any(map(_is_list, rows)):
         return None
@@ -182,7 +182,7 @@ def find_uneven(rows: Any, name: str = "row") -> str | None:
     for i, row in enumerate(rows):
         for j, entry in enumerate(row):
             if _is_list(entry):
-                return f"{name} {i} holds {shorten(entry)} at place {j}, where a single number is needed"
+                return f"{name} {i} holds {shorten(entry)} at position {j}, where a single number is needed"
     return None
 
 
@@ -241,8 +241,8 @@ def combine_crc32(first: int, second: int, length: int) -> int:
 def _multiply(a: int, b: int) -> int:
     """The product of two polynomials modulo that of CRC-32."""
     product = 0
-    for place in range(31, -1, -1):
-        if a >> place & 1:
+    for bit in range(31, -1, -1):
+        if a >> bit & 1:
             product ^= b
         b = b >> 1 ^ (_POLYNOMIAL if b & 1 else 0)
     return product

@@ -135,8 +135,8 @@ def _fixed_lengths(column: Any) -> Array:
 def _numbers(column: Any, offsets: Array, width: int) -> Array:
     """The flat numbers of a column whose rows have ``width`` of them."""
     if column.null_count:
-        place = next(i for i in range(len(column)) if not column[i].is_valid)
-        raise ValueError(f"bag {locate(offsets, place // max(width, 1))[0]} holds a number that is null; fill it first")
+        at = next(i for i in range(len(column)) if not column[i].is_valid)
+        raise ValueError(f"bag {locate(offsets, at // max(width, 1))[0]} holds a number that is null; fill it first")
     numbers = np.asarray(column.to_numpy(zero_copy_only=False))
     if numbers.dtype.kind not in "biuf":
         raise ValueError(f"the lists of the pyarrow column must hold numbers, got {column.type}")

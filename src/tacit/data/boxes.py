@@ -44,9 +44,9 @@ def check_boxes(boxes: Any, offsets: Array) -> Array:
     good = np.isfinite(table).all(axis=1) & (table[:, 0] < table[:, 2]) & (table[:, 1] < table[:, 3])
     if not good.all():
         row = int(np.argmin(good))
-        i, place = locate(offsets, row)
+        i, position = locate(offsets, row)
         raise ValueError(
-            f"the box of sample {i}, row {place} is {table[row].tolist()}; x_min must be below x_max and "
+            f"the box of sample {i}, row {position} is {table[row].tolist()}; x_min must be below x_max and "
             "y_min below y_max"
         )
     return table

@@ -128,8 +128,8 @@ def find_labels(classes: Array, labels: Array) -> Array:
                 return np.asarray(table[labels - low])
             return np.where(inside, table[np.where(inside, labels, low) - low], -1)
     order = np.argsort(classes, kind="stable")
-    place = np.searchsorted(classes, labels, sorter=order)
-    found = order[np.minimum(place, len(classes) - 1)]
+    position = np.searchsorted(classes, labels, sorter=order)
+    found = order[np.minimum(position, len(classes) - 1)]
     return np.where(classes[found] == labels, found, -1)
 
 

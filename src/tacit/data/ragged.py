@@ -349,12 +349,12 @@ def read_ragged(X: Any, sample: str, row: str) -> Ragged:
             raise ValueError(f"{row}s hold {samples.dtype}, not numbers; encode them first (DictVectorizer, say)")
         kind = np.float32 if samples.dtype == np.float16 else np.float64
         samples = samples.with_values(samples.values.astype(kind))
-    place = first_non_finite(samples.values)
-    if place:
-        i, t = locate(samples.offsets, place[0])
+    position = first_non_finite(samples.values)
+    if position:
+        i, t = locate(samples.offsets, position[0])
         raise ValueError(
-            f"X contains NaN or infinity: {samples.values[place]} in {sample} {i}, {row} {t}, "
-            f"feature {place[1]}; drop the {row} or fill the gap"
+            f"X contains NaN or infinity: {samples.values[position]} in {sample} {i}, {row} {t}, "
+            f"feature {position[1]}; drop the {row} or fill the gap"
         )
     return samples
 

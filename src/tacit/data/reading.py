@@ -4,7 +4,7 @@ A data set is in a folder that the caller names, or in one below the folder that
 
 A file of a megabyte can unpack to gigabytes, and a header of a few bytes can promise more than there is. So a reader
 takes at most ``max_bytes`` from a file, `MAX_BYTES` unless its caller says otherwise, and finds out before it takes
-them; what a header declares must fit what is on disk. Messages name the file and the place in it, and never repeat
+them; what a header declares must fit what is on disk. Messages name the file and the position in it, and never repeat
 more than a few words of what stands there.
 """
 
@@ -25,7 +25,7 @@ DEFLATE = 1032
 """Deflate packs no more than this many bytes into one."""
 
 
-def read_bytes(place: Path, max_bytes: Any = MAX_BYTES) -> bytes:
+def read_bytes(path: Path, max_bytes: Any = MAX_BYTES) -> bytes:
     """The content of a file, unpacked if its name ends in ``.gz``; a file of more than ``max_bytes`` is refused.
 
     >>> import tempfile
@@ -39,59 +39,59 @@ def read_bytes(place: Path, max_bytes: Any = MAX_BYTES) -> bytes:
     """
     room = whole_number("max_bytes", max_bytes, 1, 1 << 62)
     try:
-        with open_unpacked(place) as stream:
+        with open_unpacked(path) as stream:
             content: bytes = stream.read(room + 1)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{quote(place)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
+        raise ValueError(f"{quote(path)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
     except OSError as error:
-        raise unreadable(place, error) from error
+        raise unreadable(path, error) from error
     if len(content) > room:
-        raise too_large(place, f"more than {room}", room)
+        raise too_large(path, f"more than {room}", room)
     return content
 
 
-def read_text(place: Path, encoding: str = "utf-8", max_bytes: Any = MAX_BYTES) -> str:
+def read_text(path: Path, encoding: str = "utf-8", max_bytes: Any = MAX_BYTES) -> str:
     """The text of a file under the limit of `read_bytes`."""
     try:
-        return read_bytes(place, max_bytes).decode(encoding)
+        return read_bytes(path, max_bytes).decode(encoding)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{quote(place)} is not text in {encoding.upper()} ({reason(error)})") from error
+        raise ValueError(f"{quote(path)} is not text in {encoding.upper()} ({reason(error)})") from error
 
 
-def open_unpacked(place: Path) -> Any:
+def open_unpacked(path: Path) -> Any:
     """A stream of the unpacked bytes of a file."""
-    return gzip.open(place) if place.suffix == ".gz" else place.open("rb")
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
 
 
-def check_promise(place: Path, promised: int, max_bytes: Any) -> None:
+def check_promise(path: Path, promised: int, max_bytes: Any) -> None:
     """Refuse a file that declares more bytes than it can hold, or than are read."""
     room = whole_number("max_bytes", max_bytes, 1, 1 << 62)
-    on_disk = place.stat().st_size
-    if promised > on_disk * (DEFLATE if place.suffix in (".gz", ".npz") else 1):
+    on_disk = path.stat().st_size
+    if promised > on_disk * (DEFLATE if path.suffix in (".gz", ".npz") else 1):
         raise ValueError(
-            f"{quote(place)} is too short: it promises {promised} bytes, and {on_disk} are on disk; it is truncated or "
+            f"{quote(path)} is too short: it promises {promised} bytes, and {on_disk} are on disk; it is truncated or "
             "changed: fetch it again"
         )
     if promised > room:
-        raise too_large(place, str(promised), room)
+        raise too_large(path, str(promised), room)
 
 
-def too_large(place: Path, size: str, room: int) -> ValueError:
+def too_large(path: Path, size: str, room: int) -> ValueError:
     """The error of a file above the limit."""
     return ValueError(
-        f"{quote(place)} unpacks to {size} bytes, and at most {room} are read; raise max_bytes= if you trust it"
+        f"{quote(path)} unpacks to {size} bytes, and at most {room} are read; raise max_bytes= if you trust it"
     )
 
 
-def unreadable(place: Path, error: OSError) -> OSError:
+def unreadable(path: Path, error: OSError) -> OSError:
     """The error of a file that is there and cannot be read."""
-    message = f"{quote(place)} could not be read: {error.strerror or error}"
+    message = f"{quote(path)} could not be read: {error.strerror or error}"
     return OSError(error.errno, message) if error.errno else OSError(message)
 
 
-def quote(place: str | os.PathLike[str]) -> str:
+def quote(path: str | os.PathLike[str]) -> str:
     """A file as messages name it: the end of a long path, in quotes."""
-    text = os.fspath(place)
+    text = os.fspath(path)
     return repr(text) if len(text) <= 300 else shorten(text, 300)
 
 
@@ -113,27 +113,27 @@ def find_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
             f"no folder given and {VARIABLE} is not set: pass folder=..., or set {VARIABLE} to the folder that "
             f"holds {name!r}"
         )
-    place = find_path(folder) if folder is not None else Path(str(home)) / under
-    if not os.path.isdir(place):
+    path = find_path(folder) if folder is not None else Path(str(home)) / under
+    if not os.path.isdir(path):
         why = f" ({VARIABLE} is {home!r})" if folder is None else ""
-        raise FileNotFoundError(f"the folder {quote(place)} does not exist{why}")
-    return place
+        raise FileNotFoundError(f"the folder {quote(path)} does not exist{why}")
+    return path
 
 
 def find_file(path: str | os.PathLike[str], what: str) -> Path:
     """The path of a file that is there; the error says what was looked for."""
-    place = find_path(path)
-    if not os.path.isfile(place):
-        kind = "a folder" if os.path.isdir(place) else "missing"
-        raise FileNotFoundError(f"{quote(place)} is {kind}, and should be {what}")
-    return place
+    path = find_path(path)
+    if not os.path.isfile(path):
+        kind = "a folder" if os.path.isdir(path) else "missing"
+        raise FileNotFoundError(f"{quote(path)} is {kind}, and should be {what}")
+    return path
 
 
 def find_path(path: str | os.PathLike[str]) -> Path:
     """The path itself, or the same below ``$TACIT_DATA`` if it is there alone."""
-    place, home = file_path("path", path), os.environ.get(VARIABLE)
-    is_there_alone = home and not os.path.exists(place) and os.path.exists(Path(home) / place)
-    return Path(home) / place if home and is_there_alone else place
+    path, home = file_path("path", path), os.environ.get(VARIABLE)
+    is_there_alone = home and not os.path.exists(path) and os.path.exists(Path(home) / path)
+    return Path(home) / path if home and is_there_alone else path
 
 
 def find_packed(folder: Path, name: str, remedy: str) -> Path:

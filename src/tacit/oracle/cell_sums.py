@@ -257,8 +257,8 @@ def choose_rivals(scores: Array, losses: Array, labels: Array, coef: Array) -> t
     Rivals that tie share the weight, which gives a better direction than any one of them: at w = 0 all of them tie. A
     label without any hidden value never competes. One that is true is an error: it could never be predicted.
     """
-    places = np.arange(labels.size)
-    own = scores[places, labels]
+    rows = np.arange(labels.size)
+    own = scores[rows, labels]
     if not np.isfinite(own).all():
         i = int(np.argmin(np.isfinite(own)))
         what = "no hidden value at all" if own[i] == -np.inf else "scores that are not finite"
@@ -267,11 +267,11 @@ def choose_rivals(scores: Array, losses: Array, labels: Array, coef: Array) -> t
             "features"
         )
     wished = losses + scores
-    wished[places, labels] = -np.inf
+    wished[rows, labels] = -np.inf
     rivals = np.argmax(wished, axis=1)
-    slack = wished[places, rivals] - own
+    slack = wished[rows, rivals] - own
     is_active = slack > 0
-    ties = (wished == wished[places, rivals][:, None]) & is_active[:, None]
+    ties = (wished == wished[rows, rivals][:, None]) & is_active[:, None]
     weights = ties * (coef / np.maximum(ties.sum(axis=1), 1))[:, None]
-    weights[places, labels] = np.where(is_active, -coef, 0.0)
+    weights[rows, labels] = np.where(is_active, -coef, 0.0)
     return np.maximum(slack, 0.0), rivals, weights

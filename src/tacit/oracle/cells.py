@@ -18,7 +18,7 @@ from tacit.data.parameters import even_table, shorten
 
 @kernel
 def split_codes(code: Array, sizes: Array, n_labels: int, has_hidden: bool, label: Array, state: Array) -> int:
-    """Fill the label and the state of every code; the place of the first that stands for no output, −1 for none."""
+    """Fill the label and the state of every code; the position of the first that stands for no output, −1 for none."""
     for i in range(code.size):
         if code[i] < 0 or code[i] >= (sizes[i] * n_labels if has_hidden else n_labels):
             return i
@@ -282,11 +282,11 @@ def one_coef_each(coef: Any, n: int) -> Array:
 
 def label_positions(labels: Any, n: int, n_labels: int) -> Array:
     """The positions of the labels of n samples among the classes, as kernels read them."""
-    places = even_table("labels", labels)
-    is_whole = places.dtype.kind in "iu" and places.shape == (n,)
-    if not is_whole or not ((places >= 0) & (places < n_labels)).all():
+    positions = even_table("labels", labels)
+    is_whole = positions.dtype.kind in "iu" and positions.shape == (n,)
+    if not is_whole or not ((positions >= 0) & (positions < n_labels)).all():
         raise ValueError(f"labels must be {n} positions among {n_labels} classes, got {shorten(labels)}")
-    return places.astype(np.int64)
+    return positions.astype(np.int64)
 
 
 def take_rows(values: Array, rows: Rows) -> Array:

@@ -178,9 +178,9 @@ class EnumerableOracle(CellSums):
         there = self._possible(labels, None)
         firsts = self.offsets[:-1]
         sizes = np.diff(self.offsets)
-        place = (rng.random(self.n_samples) * np.add.reduceat(there, firsts)).astype(np.int64)
+        rank = (rng.random(self.n_samples) * np.add.reduceat(there, firsts)).astype(np.int64)
         before = np.cumsum(there) - there
-        hit = there & (before - np.repeat(before[firsts], sizes) == np.repeat(place, sizes))
+        hit = there & (before - np.repeat(before[firsts], sizes) == np.repeat(rank, sizes))
         state = np.where(self._hidden >= 0, self._hidden, np.flatnonzero(hit) - firsts)
         return self._join(labels, state)
 

@@ -273,13 +273,13 @@ class CalledLoss:
 
 def by_kind(keys: Iterable[bytes], table: Callable[[int], Array], size: Callable[[int], int]) -> HiddenLoss:
     """One table for every different key: ``table(i)`` computes that of sample i, ``size(i)`` its side."""
-    place: dict[bytes, int] = {}
-    kinds = np.array([place.setdefault(key, len(place)) for key in keys])
+    order_of: dict[bytes, int] = {}
+    kinds = np.array([order_of.setdefault(key, len(order_of)) for key in keys])
     firsts = np.unique(kinds, return_index=True)[1].tolist()
     sizes = np.array([size(i) for i in firsts], dtype=np.int64)
     if int((sizes**2).sum()) <= MAX_PAIRS:
         return HiddenLoss(kinds, [table(i) for i in firsts])
-    marks = np.frombuffer(b"".join(place), dtype=np.uint8)
+    marks = np.frombuffer(b"".join(order_of), dtype=np.uint8)
     return HiddenLoss(kinds, lambda kind: table(firsts[kind]), sizes, marks)
 
 

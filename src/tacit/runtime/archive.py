@@ -170,13 +170,13 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
 
 def read_archive(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read and check a file of the given kind; a `StorageError` says what is wrong with it."""
-    place = file_path("path", path)
-    where = str(place)
-    if not os.path.isfile(place):
+    file = file_path("path", path)
+    where = str(file)
+    if not os.path.isfile(file):
         raise FileNotFoundError(f"{shorten(where)} does not exist")
     blobs: dict[str, bytes] = {}
     try:
-        with place.open("rb") as stream:
+        with file.open("rb") as stream:
             header, text, seal = _read_header(stream, where, blobs, whole=True)
     except OSError as error:
         raise _explain(error, path, "read") from error
@@ -210,7 +210,7 @@ def _read_header(
     except StorageError as error:
         raise StorageError(f"{shorten(where)}: {error}") from error
     except Exception as error:  # parsers of zip and JSON raise whatever a malformed file makes them stumble over
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a place before the file is malformed too
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a position before the file is malformed too
             raise
         raise StorageError(
             f"{shorten(where)} is truncated or not a tacit file ({reason(error)}); delete it, or name another"

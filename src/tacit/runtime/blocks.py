@@ -212,7 +212,7 @@ class RowBlocks:
         self._offsets = code_offsets(oracle)
 
     def cut(self, cuts: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """The arguments of the call for each block; ``cuts`` are places among the rows of the call."""
+        """The arguments of the call for each block; ``cuts`` are positions among the rows of the call."""
         code_cuts = self._code_positions(cuts)
         for (a, b), (start, stop) in zip(pairwise(cuts), pairwise(code_cuts), strict=True):
             own = dict(self.arguments)
@@ -238,7 +238,7 @@ class RowBlocks:
         lengths = np.diff(self._offsets)
         if self.rows is not None:
             lengths = lengths[self.rows]
-        return [int(place) for place in np.concatenate([[0], np.cumsum(lengths)])[list(cuts)]]
+        return [int(cut) for cut in np.concatenate([[0], np.cumsum(lengths)])[list(cuts)]]
 
 
 @contextmanager

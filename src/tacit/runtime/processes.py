@@ -92,26 +92,26 @@ class Processes(BlockOracle):
 
     def _answer(self, name: str, batch: Batch, *positional: Any, **named: Any) -> Any:
         call = RowBlocks(self.oracle, batch, positional, named)
-        places = np.unique(np.searchsorted(call.indices(), self._blocks)) if call.n else np.array([0, 0])
+        cuts = np.unique(np.searchsorted(call.indices(), self._blocks)) if call.n else np.array([0, 0])
         with self._lock:
             if name not in LOOK_UPS and call.n:
-                parts = self._share(name, call, places)
+                parts = self._share(name, call, cuts)
                 if parts is not None:
                     return batch.join(parts)
             began = time.perf_counter()
-            answer = self._answer_here(name, batch, call, places)
+            answer = self._answer_here(name, batch, call, cuts)
             if batch.join is join_tuples:
                 self._spent += time.perf_counter() - began
                 self._rows += call.n
             return answer
 
-    def _answer_here(self, name: str, batch: Batch, call: RowBlocks, places: Array) -> Any:
+    def _answer_here(self, name: str, batch: Batch, call: RowBlocks, cuts: Array) -> Any:
         method = getattr(self.oracle, name)
         if batch.join in (join_arrays, join_tuples):  # one after the other, in whatever pieces: the same bits
             return method(**call.arguments)
-        return batch.join([method(**block) for block in call.cut(places.tolist())])
+        return batch.join([method(**block) for block in call.cut(cuts.tolist())])
 
-    def _share(self, name: str, call: RowBlocks, places: Array) -> list[Any] | None:
+    def _share(self, name: str, call: RowBlocks, cuts: Array) -> list[Any] | None:
         """The answers for all blocks in order; None where the call is better done here."""
         if call.n * self._spent / max(self._rows, 1) < self._least_work:
             return None
@@ -121,7 +121,7 @@ class Processes(BlockOracle):
             return None
         wanted = call.indices()
         blocks: list[list[dict[str, Any]]] = [[] for _ in self._workers]
-        for first, block in zip(places[:-1], call.cut(places.tolist()), strict=True):
+        for first, block in zip(cuts[:-1], call.cut(cuts.tolist()), strict=True):
             k = int(np.searchsorted(self._cuts, wanted[first], side="right")) - 1
             block["rows"] = RowBlocks(self.oracle, call.batch, (), block).indices() - self._cuts[k]
             blocks[k].append(block)

@@ -66,6 +66,7 @@ def test_tables_have_labels_or_signals_with_or_without_a_header(tmp_path):
         ("a\tb\n1\t2\n", "column of DNA"),
         ("ACGT\nCCGT\n", "column of numbers"),
         ("ACGT\t1\nCC\n", "line 2"),
+        ("\nACGT\t1\n\n\nCC\n", "line 5 has 1 columns and line 2"),
         ("ACGT\tnan\nCCGT\tinf\n", "column of numbers"),
     ],
 )
@@ -73,6 +74,11 @@ def test_a_broken_table_is_one_clear_error(content, keyword, tmp_path):
     (tmp_path / "x.tsv").write_text(content)
     with pytest.raises(ValueError, match=keyword):
         read_sequence_table(tmp_path / "x.tsv")
+
+
+def test_lines_without_names_are_named_by_their_line_in_the_file(tmp_path):
+    (tmp_path / "x.tsv").write_text("\nsequence\tsignal\n\nACGT\t1\nCCGT\t2\n")
+    assert read_sequence_table(tmp_path / "x.tsv").names == ["line 4", "line 5"]
 
 
 def test_motifs_survive_both_formats(tmp_path):

@@ -153,6 +153,19 @@ def test_imputing_prefers_the_present_links_where_they_tie(links):
         assert np.array_equal(oracle.impute(zero, prefer=drawn).code, drawn)
 
 
+def test_a_preferred_link_out_of_range_has_no_effect_on_other_documents():
+    rng = np.random.default_rng(0)
+    oracle = bind(Coreference("forest"), [complete_tables(rng, 6) for _ in range(3)], [np.zeros(6, int)] * 3)
+    zero = np.zeros(oracle.n_params)
+    drawn = oracle.draw(np.random.default_rng(3))
+    assert not np.array_equal(oracle.impute(zero).code[6:], drawn[6:])
+    wrong = drawn.astype(np.int64)
+    wrong[2] = 99
+    found = oracle.impute(zero, prefer=wrong).code
+    assert np.array_equal(found[6:], drawn[6:])
+    assert np.array_equal(found[:6], oracle.impute(zero).code[:6])
+
+
 def test_known_links_stay_and_others_are_imputed():
     table = complete_tables(np.random.default_rng(0), 5)
     oracle = bind(Coreference(), [table], [np.zeros(5, int)], hidden=[[0, 0, -1, 1, -1]])

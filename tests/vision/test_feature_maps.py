@@ -188,6 +188,12 @@ def test_maps_are_cut_and_joined_as_bags_are():
         WindowMaps.of_maps(maps[:1], [(300, 200)], 10)
 
 
+def test_windows_of_given_maps_have_the_sizes_that_are_wanted():
+    X = WindowMaps.of_maps([np.ones((4, 4, 1))], [(40, 40)], 10, window_sizes=[0.5], aspects=[1.0], step=1.0)
+    np.testing.assert_array_equal(X.windows, place_windows(40, 40, sizes=[0.5], aspects=[1.0], step=1.0))
+    assert len(X.windows) == 4
+
+
 @pytest.mark.parametrize("turn", range(1, 9))
 def test_photos_are_turned_as_the_camera_noted(tmp_path, turn):
     pixels = np.random.default_rng(0).integers(0, 255, (24, 32, 3), dtype=np.uint8)

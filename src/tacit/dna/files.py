@@ -134,17 +134,19 @@ def read_sequence_table(path: Any, *, max_bytes: int = MAX_BYTES) -> SequenceTab
     array([1.5, 0.2, 7. ])
     """
     path = file_path("path", path)
-    lines = [line for line in read_text(path, max_bytes=max_bytes).splitlines() if line.strip()]
+    text = read_text(path, max_bytes=max_bytes)
+    lines = {number: line for number, line in enumerate(text.splitlines(), 1) if line.strip()}
     if not lines:
         raise ValueError(f"{quote(path)} is empty; a line must have a sequence and a label or a signal")
-    mark = next((mark for mark in ("\t", ",") if mark in lines[0]), None)
-    rows = [line.split(mark) for line in lines]
+    first, line_numbers = next(iter(lines.values())), list(lines)
+    mark = next((mark for mark in ("\t", ",") if mark in first), None)
+    rows = [line.split(mark) for line in lines.values()]
     n_columns = len(rows[0])
     uneven = next((i for i, row in enumerate(rows) if len(row) != n_columns), None)
     if uneven is not None:
         raise ValueError(
-            f"{quote(path)}, line {uneven + 1} has {len(rows[uneven])} columns and line 1 has {n_columns}; "
-            "put tabs between columns"
+            f"{quote(path)}, line {line_numbers[uneven]} has {len(rows[uneven])} columns and line {line_numbers[0]} "
+            f"has {n_columns}; put tabs between columns"
         )
     has_header = not any(_is_dna(cell) for cell in rows[0])
     header = [cell.strip().lower() for cell in rows[0]] if has_header else []
@@ -152,7 +154,7 @@ def read_sequence_table(path: Any, *, max_bytes: int = MAX_BYTES) -> SequenceTab
     columns = [[cell.strip() for cell in column] for column in zip(*body, strict=True)]
     sequence = next((j for j, column in enumerate(columns) if all(map(_is_dna, column))), None)
     if sequence is None:
-        raise ValueError(f"{quote(path)} lacks a column of DNA sequences; its first line is {shorten(lines[0])}")
+        raise ValueError(f"{quote(path)} lacks a column of DNA sequences; its first line is {shorten(first)}")
     others = {j: _number_column(column) for j, column in enumerate(columns) if j != sequence}
     numbers = {j: values for j, values in others.items() if values is not None}
     if not numbers:
@@ -162,7 +164,7 @@ def read_sequence_table(path: Any, *, max_bytes: int = MAX_BYTES) -> SequenceTab
         )
     wanted = [j for j, name in enumerate(header) if name in ("label", "signal", "y", "bound") and j in numbers]
     name = next((j for j, title in enumerate(header) if title in ("name", "id", "eventid")), None)
-    names = [f"line {i + 1 + has_header}" for i in range(len(body))] if name is None else columns[name]
+    names = [f"line {i}" for i in line_numbers[has_header:]] if name is None else columns[name]
     return SequenceTable(names, columns[sequence], numbers[(wanted or list(numbers))[0]])
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
+from tacit.oracle.cells import best_by_label
 
 NEAR_ONE = 0.01
 """So near to α = 1 the quotient would lose more than two digits, and the integral is taken; its integrand is smooth
@@ -49,8 +50,8 @@ def renyi_cells(scores: Array, starts: Array, alpha: float) -> RenyiCells:
     """
     values = np.empty((starts.size - 1, scores.shape[0]))
     nothing = np.empty((0, 0))
+    best_by_label(scores, starts, values)
     if math.isinf(alpha):
-        _highest(scores, starts, values)
         return RenyiCells(values, scores, nothing, alpha)
     first = np.empty(scores.shape)
     _centre(scores, starts, values, first)
@@ -84,19 +85,6 @@ def _orders(alpha: float) -> tuple[Array, Array]:
 
 
 @kernel
-def _highest(scores: Array, starts: Array, out: Array) -> None:
-    base = starts[0]
-    for k in range(scores.shape[0]):
-        row = scores[k]
-        for i in range(starts.size - 1):
-            top = -np.inf
-            for j in range(starts[i] - base, starts[i + 1] - base):
-                v = row[j]
-                top = v if v > top else top
-            out[i, k] = top
-
-
-@kernel
 def _centre(scores: Array, starts: Array, tops: Array, out: Array) -> None:
     """``out = scores − tops``, the highest score of each sample under each label; −inf where there is none."""
     base = starts[0]
@@ -104,13 +92,8 @@ def _centre(scores: Array, starts: Array, tops: Array, out: Array) -> None:
         row = scores[k]
         into = out[k]
         for i in range(starts.size - 1):
-            top = -np.inf
             for j in range(starts[i] - base, starts[i + 1] - base):
-                v = row[j]
-                top = v if v > top else top
-            tops[i, k] = top
-            for j in range(starts[i] - base, starts[i + 1] - base):
-                into[j] = row[j] - top if row[j] > -np.inf else -np.inf
+                into[j] = row[j] - tops[i, k] if row[j] > -np.inf else -np.inf
 
 
 @kernel

@@ -155,22 +155,15 @@ class Bundle(Solver):
         state = BundleState(d, task.floor)
         for code in stored_codes(snapshot, "codes", task.oracle.accepts):
             state.append(code, task.plane(code), task.penalty)
+        state.restore_fields(task, snapshot)
+        for name in ("proximal_weight", "min_weight"):
+            stored_number(snapshot, name, least=0)
         m = len(state.codes)
         state.gram[:] = stored_array(snapshot, "gram", (m, m))
-        state.ages = stored_array(snapshot, "ages", (m,), "iu").astype(np.int64)
-        state.best = stored_array(snapshot, "w", (d,)), stored_number(snapshot, "objective")
-        state.bound = stored_number(snapshot, "bound")
-        state.proximal_weight = stored_number(snapshot, "proximal_weight", least=0)
-        state.min_weight = stored_number(snapshot, "min_weight", least=0)
-        state.just_raised = bool(stored_number(snapshot, "just_raised"))
-        state.gap_then, state.idle = stored_number(snapshot, "gap_then", 0), int(stored_number(snapshot, "idle", 0))
         if not task.penalty.is_quadratic:
             state.slope = stored_array(snapshot, "slope", (d,))
-            sizes = [min(np.size(snapshot[name]), m) for name in ("alpha", "bound_alpha")]
-            state.alphas = (
-                stored_array(snapshot, "alpha", (sizes[0],)),
-                stored_array(snapshot, "bound_alpha", (sizes[1],)),
-            )
+            first, second = ((name, (min(np.size(snapshot[name]), m),)) for name in ("alpha", "bound_alpha"))
+            state.alphas = stored_array(snapshot, *first), stored_array(snapshot, *second)
         return state
 
 
@@ -185,6 +178,8 @@ class BundleState(State):
     A step works on a shallow copy. It replaces what it changes, and writes into shared buffers only behind the old
     planes, so an interrupted step does not damage the old state.
     """
+
+    unsaved = ("floor", "alphas", "slope")
 
     def __init__(self, d: int, floor: float = 0.0) -> None:
         super().__init__(np.zeros(d), bound=floor)
@@ -220,25 +215,10 @@ class BundleState(State):
         return None if self.slope is None else {"slope": self.slope}
 
     def snapshot(self) -> Mapping[str, Any]:
-        w, objective = self.best
-        return {
-            "codes": self.planes(),
-            "gram": self.gram,
-            "ages": self.ages,
-            "w": w,
-            "objective": objective,
-            "bound": self.bound,
-            "proximal_weight": self.proximal_weight,
-            "min_weight": self.min_weight,
-            "just_raised": self.just_raised,
-            "gap_then": self.gap_then,
-            "idle": self.idle,
-            **(
-                {}
-                if self.slope is None
-                else {"slope": self.slope, "alpha": self.alphas[0], "bound_alpha": self.alphas[1]}
-            ),
-        }
+        kept = {**super().snapshot(), "gram": self.gram}
+        if self.slope is None:
+            return kept
+        return {**kept, "slope": self.slope, "alpha": self.alphas[0], "bound_alpha": self.alphas[1]}
 
     def differs_from(self, before: BundleState) -> bool:
         """Whether a step led to another model, a better point or a higher bound."""

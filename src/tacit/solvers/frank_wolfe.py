@@ -17,7 +17,6 @@ from tacit.oracle.capabilities import KeepsDual
 from tacit.oracle.contracts import capability
 from tacit.oracle.task import Dual
 from tacit.runtime.archive import StorageError, storable
-from tacit.runtime.checkpoint import stored_array, stored_codes, stored_number
 from tacit.solvers.bundle import Bundle, overflow_error
 from tacit.solvers.loop import Solver, State, WarmStart
 
@@ -111,25 +110,19 @@ class FrankWolfe(Solver):
         return state
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> FrankWolfeState:
-        parts: dict[str, dict[str, Array]] = {"dual": {}, "average": {}, "best": {}}
+        parts: dict[str, dict[str, Array]] = {"dual_point": {}, "average": {}, "best_dual": {}}
         for name, values in snapshot.items():
             key, _, rest = name.partition(".")
-            if rest:
+            if key in parts:
                 parts[key][rest] = values
-        dual = _load_dual(self._fresh_dual(task), parts["dual"])
-        state = FrankWolfeState(dual, int(stored_number(snapshot, "seed", 0)))
+        state = FrankWolfeState(_load_dual(self._fresh_dual(task), parts["dual_point"]), 0)
+        state.restore_fields(task, snapshot)
         state.average = _load_dual(state.average, parts["average"])
-        if parts["best"]:
-            state.best_dual = _load_dual(self._fresh_dual(task), parts["best"])
-        state.best = stored_array(snapshot, "w", (task.oracle.n_params,)), stored_number(snapshot, "objective")
-        state.bound = stored_number(snapshot, "bound")
-        state.n_steps, state.n_sweeps = (int(stored_number(snapshot, name, 0)) for name in ("n_steps", "n_sweeps"))
-        state.is_active = stored_array(snapshot, "is_active", (dual.n_blocks,), "b")
+        if parts["best_dual"]:
+            state.best_dual = _load_dual(self._fresh_dual(task), parts["best_dual"])
         state.gaps = np.array(snapshot["gaps"], dtype=np.float64)  # infinite where no sweep has come yet
-        if state.gaps.shape != (dual.n_blocks,) or np.isnan(state.gaps).any():
-            raise StorageError(f"gaps must hold one number for each of {dual.n_blocks} blocks, without NaN")
-        state.codes = stored_codes(snapshot, "codes", task.oracle.accepts)
-        state.gap_then, state.idle = stored_number(snapshot, "gap_then", 0), int(stored_number(snapshot, "idle", 0))
+        if state.gaps.shape != state.is_active.shape or np.isnan(state.gaps).any():
+            raise StorageError(f"gaps must hold one number for each of {state.is_active.size} blocks, without NaN")
         return state
 
     def _first_dual(self, task: Task, warm: WarmStart) -> Any:
@@ -177,6 +170,8 @@ def _load_dual(dual: Any, parts: Mapping[str, Array]) -> Any:
 class FrankWolfeState(State):
     """A dual point, the average of all of them, the best primal point and the bound."""
 
+    unsaved = ("dual_point", "average", "best_dual", "gaps")
+
     def __init__(self, dual: Dual, seed: int) -> None:
         super().__init__(np.zeros_like(dual.w))
         self.dual_point = dual
@@ -196,23 +191,10 @@ class FrankWolfeState(State):
         return None if self.best_dual is None else self.best_dual.arrays()
 
     def snapshot(self) -> Mapping[str, Any]:
-        w, objective = self.best
-        points = {"dual": self.dual_point, "average": self.average, "best": self.best_dual}
+        points = {name: getattr(self, name) for name in ("dual_point", "average", "best_dual")}
         kept = {key: dual.state() for key, dual in points.items() if dual is not None}
-        return {
-            **{f"{key}.{name}": values for key, state in kept.items() for name, values in state.items()},
-            "seed": self.seed,
-            "n_steps": self.n_steps,
-            "n_sweeps": self.n_sweeps,
-            "gaps": self.gaps,
-            "is_active": self.is_active,
-            "codes": self.planes(),
-            "w": w,
-            "objective": objective,
-            "bound": self.bound,
-            "gap_then": self.gap_then,
-            "idle": self.idle,
-        }
+        parts = {f"{key}.{name}": values for key, state in kept.items() for name, values in state.items()}
+        return {**super().snapshot(), **parts, "gaps": self.gaps}
 
     def take_average(self) -> None:
         """Move the average towards the present point, by 2 / (sweeps + 1): the later points count more."""

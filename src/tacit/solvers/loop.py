@@ -10,7 +10,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -106,13 +106,15 @@ class State:
     """The state of a solver: always a usable point with its certificate.
 
     A subclass sets what else it needs in its constructor. Checkpoints keep numbers, and arrays whose shapes do not
-    change; for anything else, write `snapshot` and `Solver.restore`.
+    change; not what is in `unsaved` or begins with an underscore: for that, extend `snapshot` and `Solver.restore`.
 
     Parameters
     ----------
     w, objective : a point and its objective, in `best`
     bound : a lower bound on the optimum
     """
+
+    unsaved: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, w: Array, objective: float = math.inf, bound: float = -math.inf) -> None:
         self.best: tuple[Array, float] = w, objective
@@ -157,8 +159,25 @@ class State:
     def snapshot(self) -> Mapping[str, Any]:
         """Everything that `Solver.restore` needs to go on, as arrays and numbers."""
         w, objective = self.best
-        kept = {name: value for name, value in vars(self).items() if name not in ("best", "codes")}
-        return {**kept, "best.w": w, "best.objective": objective, "codes": self.planes()}
+        return {**self.simple_fields(), "best.w": w, "best.objective": objective, "codes": self.planes()}
+
+    def simple_fields(self) -> dict[str, Any]:
+        """What checkpoints keep as it is: numbers, and arrays whose shapes do not change."""
+        left_out = ("best", "codes", *self.unsaved)
+        return {name: value for name, value in vars(self).items() if name not in left_out and name[0] != "_"}
+
+    def restore_fields(self, task: Task, snapshot: Mapping[str, Any]) -> None:
+        """Take over the point, the codes and the simple fields of a snapshot; refused unless they are like these."""
+        for name, value in self.simple_fields().items():
+            if isinstance(value, np.ndarray):
+                kinds = "iu" if value.dtype.kind in "iu" else value.dtype.kind
+                setattr(self, name, stored_array(snapshot, name, value.shape, kinds).astype(value.dtype, copy=False))
+            else:
+                is_from_zero = name == "gap_then" or type(value) is int
+                setattr(self, name, type(value)(stored_number(snapshot, name, 0 if is_from_zero else -math.inf)))
+        w = stored_array(snapshot, "best.w", (task.oracle.n_params,))
+        self.best = w, stored_number(snapshot, "best.objective")
+        self.codes = stored_codes(snapshot, "codes", task.oracle.accepts)
 
 
 class Solver(BaseEstimator, ABC):  # type: ignore[misc]
@@ -190,18 +209,7 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> Any:
         """The state of a snapshot; refused unless its arrays and numbers are like those of a new state."""
         state = self.init(task, WarmStart(), np.random.default_rng(0))
-        for name, value in vars(state).items():
-            if isinstance(value, np.ndarray):
-                kinds = "iu" if value.dtype.kind in "iu" else value.dtype.kind
-                setattr(state, name, stored_array(snapshot, name, value.shape, kinds))
-            elif name not in ("best", "codes"):
-                kind = type(value)
-                setattr(state, name, kind(stored_number(snapshot, name, 0 if kind is int else -math.inf)))
-        state.best = (
-            stored_array(snapshot, "best.w", (task.oracle.n_params,)),
-            stored_number(snapshot, "best.objective"),
-        )
-        state.codes = stored_codes(snapshot, "codes", task.oracle.accepts)
+        state.restore_fields(task, snapshot)
         return state
 
     def check(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -270,8 +271,11 @@ class ForestOracle(LinkOracle):
         clusters = self._clusters(rows)
         try:
             made = self.clusters_of(parents, rows)
-        except ValueError:
-            return np.zeros(starts.size - 1, dtype=bool)
+        except ValueError:  # of one document at least: the others may agree
+            if starts.size == 2:
+                return np.zeros(1, dtype=bool)
+            own = zip(self.documents(rows), pairwise(starts), strict=True)
+            return np.concatenate([self._agrees(parents[a:b], np.array([i])) for i, (a, b) in own])
         return np.logical_and.reduceat(made == clusters, starts[:-1])
 
     def _count_ways(self) -> Array:

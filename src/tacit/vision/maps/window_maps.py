@@ -162,7 +162,12 @@ class WindowMaps(Ragged):
 
     @staticmethod
     def of_maps(
-        maps: Sequence[Any], sizes: Any, stride: Any, windows: Sequence[Any] | None = None, **placing: Any
+        maps: Sequence[Any],
+        sizes: Any,
+        stride: Any,
+        windows: Sequence[Any] | None = None,
+        window_sizes: Sequence[float] = SIZES,
+        **placing: Any,
     ) -> WindowMaps:
         """From arrays (rows, columns, d), one per image.
 
@@ -172,7 +177,7 @@ class WindowMaps(Ragged):
         sizes : (n, 2) width and height of the images, in pixels
         stride : pixels per cell
         windows : (m_i, 4) per image, in pixels; None for those of `place_windows`
-        placing : parameters of `place_windows`
+        window_sizes, placing : ``sizes`` of `place_windows`, and its other parameters
         """
         given = [np.asarray(one) for one in maps]
         wrong = [i for i, one in enumerate(given) if one.ndim != 3 or one.shape[2] != given[0].shape[2]]
@@ -180,8 +185,9 @@ class WindowMaps(Ragged):
             shape = given[wrong[0]].shape if given else ()
             raise ValueError(f"maps must be arrays (rows, columns, d) with one d, one per image, got shape {shape}")
         pixels = np.asarray(sizes).reshape(-1, 2)
-        placed = [place_windows(int(w), int(h), **placing) for w, h in pixels] if windows is None else windows
-        tables = [np.asarray(own, dtype=np.float64).reshape(-1, 4) for own in placed]
+        if windows is None:
+            windows = [place_windows(int(w), int(h), window_sizes, **placing) for w, h in pixels]
+        tables = [np.asarray(own, dtype=np.float64).reshape(-1, 4) for own in windows]
         values = np.concatenate([one.reshape(-1, one.shape[2]) for one in given])
         grids = [one.shape[:2] for one in given]
         offsets, ends = (np.cumsum([0, *n]) for n in ([r * c for r, c in grids], [len(own) for own in tables]))

@@ -8,19 +8,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.dna.sequences import COMPLEMENT, MEANING, SHARES, read_sequences
-from tacit.plot.canvas import (
-    BASES,
-    BLUE,
-    GREEN,
-    GREY,
-    INK,
-    add_legend,
-    by_name,
-    history_of,
-    plain_axes,
-    pyplot,
-    whole_numbers,
-)
+from tacit.plot import canvas
 from tacit.problems import Motif
 
 
@@ -78,22 +66,26 @@ def found_motifs(model: Any, X: Any, truth: Any = None, ax: Any = None) -> Any:
     longest = int(sequences.lengths.max())
     if ax is None:
         size = (max(4.0, 0.17 * longest + 0.8), 0.26 * len(sequences) + 1.1)
-        ax = pyplot().subplots(figsize=size, layout="constrained")[1]
-    ax = plain_axes(ax)
+        ax = canvas.pyplot().subplots(figsize=size, layout="constrained")[1]
+    ax = canvas.plain_axes(ax)
     ax.spines["left"].set_visible(False)
     for row, (codes, start) in enumerate(zip(sequences, found, strict=True)):
         for position, code in enumerate(codes):
             letter, is_inside = letters[code], 0 <= start <= position < start + width
-            style = {"color": BASES.get(letter, INK), "weight": "bold"} if is_inside else {"color": GREY}
+            style = (
+                {"color": canvas.BASES.get(letter, canvas.INK), "weight": "bold"}
+                if is_inside
+                else {"color": canvas.GREY}
+            )
             ax.text(position, row, letter, ha="center", va="center", family="DejaVu Sans Mono", **style)
         if start >= 0:
-            ax.add_patch(Rectangle((start - 0.5, row - 0.42), width, 0.84, fill=False, ec=BLUE, lw=1.6))
+            ax.add_patch(Rectangle((start - 0.5, row - 0.42), width, 0.84, fill=False, ec=canvas.BLUE, lw=1.6))
         if planted is not None and planted[row] >= 0:
-            ax.plot([planted[row] - 0.4, planted[row] + width - 0.6], [row + 0.46] * 2, color=GREEN, lw=3)
+            ax.plot([planted[row] - 0.4, planted[row] + width - 0.6], [row + 0.46] * 2, color=canvas.GREEN, lw=3)
     ax.set(xlim=(-1, longest), ylim=(len(sequences) - 0.4, -0.6), yticks=[], xlabel="position in the sequence")
-    names: list[Any] = [Patch(fill=False, ec=BLUE, lw=1.6, label="found by the model")]
+    names: list[Any] = [Patch(fill=False, ec=canvas.BLUE, lw=1.6, label="found by the model")]
     if planted is not None:
-        names.append(Line2D([], [], color=GREEN, lw=3, label="true motif"))
+        names.append(Line2D([], [], color=canvas.GREEN, lw=3, label="true motif"))
     ax.legend(handles=names, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
     return ax
 
@@ -110,14 +102,14 @@ def hamming(models: Any, X: Any, ax: Any = None) -> Any:
     >>> hamming(models, X).get_xlabel()
     'round'
     """
-    ax = plain_axes(ax)
-    for name, model, color in by_name(models):
+    ax = canvas.plain_axes(ax)
+    for name, model, color in canvas.by_name(models):
         distances = hamming_distances(model, X)
         i = [line.iteration for line in model.history_]
         ax.plot(i, distances, color=color, lw=2, marker="o", ms=3.5, label=name)
-    add_legend(ax, models)
+    canvas.add_legend(ax, models)
     ax.set(xlabel="round", ylabel="share of letters that differ", title="How different the chosen windows are")
-    whole_numbers(ax)
+    canvas.whole_numbers(ax)
     return ax
 
 
@@ -134,7 +126,7 @@ def hamming_distances(model: Any, X: Any) -> Array:
     X : its training sequences
     """
     problem = motif_problem(model)
-    lines = history_of(model, "hidden", "only a LatentSVM chooses windows in every round")
+    lines = canvas.history_of(model, "hidden", "only a LatentSVM chooses windows in every round")
     sequences = read_sequences(X)
     distances = []
     for line in lines:

@@ -14,15 +14,7 @@ from scipy.special import softmax
 from tacit.data.arrays import Array
 from tacit.data.parameters import one_of, random_numbers
 from tacit.data.ragged import Ragged
-from tacit.learners.descents.multistart import (
-    DescentState,
-    Ended,
-    Method,
-    MultiStart,
-    Numbers,
-    Weights,
-    warn_unless_converged,
-)
+from tacit.learners.descents import multistart
 from tacit.learners.descents.starts import find_beginning, given_weights
 from tacit.learners.learner import Learner, overflows
 from tacit.learners.preparation import (
@@ -127,13 +119,13 @@ class SmoothLearner(Learner, ABC):
                 w = given[start] if given else self._first_weights(objective, shards, weights, previous, seed, start)
                 return method.begin_at(w)
 
-            starts = MultiStart(method, first, n_starts, int(self.max_iter), checkpoint)
+            starts = multistart.MultiStart(method, first, n_starts, int(self.max_iter), checkpoint)
             record = starts.begin(seed)
             end = run(starts, record, callbacks=self.callbacks, verbose=self.verbose, checkpoint=checkpoint)
             ended = starts.conclude(*end)
             self._keep(ended, schema, shards)
         stalled = "steps no longer decrease the objective, but its slope is not small; raise tol, or scale the features"
-        warn_unless_converged(self, ended, stalled, "steps")
+        multistart.warn_unless_converged(self, ended, stalled, "steps")
         return self
 
     def _first_weights(
@@ -204,7 +196,7 @@ class SmoothLearner(Learner, ABC):
     def _tag_posteriors(self, oracle: Oracle, is_given: bool = False) -> Ragged:
         return self._posteriors(oracle, lambda shards: shards.tag_posterior(self.coef_, is_given=is_given))
 
-    def _keep(self, ended: Ended, schema: Any, oracle: Oracle) -> None:
+    def _keep(self, ended: multistart.Ended, schema: Any, oracle: Oracle) -> None:
         """Set the learned attributes."""
         state = ended.state
         self._keep_runs(ended, schema)
@@ -246,10 +238,10 @@ class SmoothStep(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SmoothState(DescentState):
+class SmoothState(multistart.DescentState):
     """The state of a descent by gradients."""
 
-    w: Weights = field(default_factory=lambda: np.empty(0))
+    w: multistart.Weights = field(default_factory=lambda: np.empty(0))
     slope: float = np.inf
     evaluations: int = 0
     samples_in: int = 0
@@ -259,14 +251,14 @@ class SmoothState(DescentState):
 class QuasiNewtonState(SmoothState):
     """The state of L-BFGS: with the gradient, differences of points and gradients, and the latest objectives."""
 
-    gradient: Weights = field(default_factory=lambda: np.empty(0))
-    moves: Numbers = field(default_factory=lambda: np.empty((0, 0)))
-    changes: Numbers = field(default_factory=lambda: np.empty((0, 0)))
-    recent: Numbers = field(default_factory=lambda: np.empty(0))
+    gradient: multistart.Weights = field(default_factory=lambda: np.empty(0))
+    moves: multistart.Numbers = field(default_factory=lambda: np.empty((0, 0)))
+    changes: multistart.Numbers = field(default_factory=lambda: np.empty((0, 0)))
+    recent: multistart.Numbers = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True)
-class QuasiNewton(Method[Any]):
+class QuasiNewton(multistart.Method[Any]):
     """L-BFGS until half the squared slope is below ``tol`` times the objective, or steps decrease it too little.
 
     The objectives of tacit contain ½‖w‖². Where the rest is convex, half the squared slope is a bound on how far the

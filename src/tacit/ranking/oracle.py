@@ -21,16 +21,7 @@ import numpy as np
 from tacit.data.arrays import Array, Codes, Rows, smallest_integers, span
 from tacit.oracle import TARGET, Assignment, Oracle, Task, checksum
 from tacit.penalties import Quadratic
-from tacit.ranking.counting import (
-    count_active,
-    count_graded,
-    count_pairs,
-    count_two_grades,
-    row_coefficients,
-    score_rows,
-    sum_hinges,
-    sum_rows,
-)
+from tacit.ranking import counting
 from tacit.ranking.triplets import Triplets, find_rows
 
 SORT_COST = 3
@@ -82,7 +73,7 @@ class RankingOracle:
         scores = own.score_items(w)
         code, active = own.count(scores, 1.0)
         values = np.empty(own.n_samples)
-        sum_hinges(code, scores, own.triplets.offsets, own._better, own._worse, active, values)
+        counting.sum_hinges(code, scores, own.triplets.offsets, own._better, own._worse, active, values)
         return Assignment(code, values)
 
     def count(self, scores: Array, margin: float, strict: bool = True) -> tuple[Array, Array]:
@@ -93,11 +84,11 @@ class RankingOracle:
         given, rest = self.triplets, (margin, strict, self._better, self._worse, code, active)
         if given.grades is None:
             above, below = given.listed_pairs()
-            count_pairs(scores, given.pair_offsets, above, below, *rest)
+            counting.count_pairs(scores, given.pair_offsets, above, below, *rest)
         elif self._n_grades == 2:
-            count_two_grades(scores, given.offsets, given.grades, *rest)
+            counting.count_two_grades(scores, given.offsets, given.grades, *rest)
         else:
-            count_graded(scores, given.offsets, given.grades, given.n_grades, *rest)
+            counting.count_graded(scores, given.offsets, given.grades, given.n_grades, *rest)
         return code, active
 
     def score_items(self, w: Array) -> Array:
@@ -105,7 +96,7 @@ class RankingOracle:
         if self.shares is None:
             return np.asarray(self.table @ w)
         scores = np.empty(self.table.shape[0])
-        score_rows(self.table, self.triplets.offsets, self.shares @ w.reshape(self.n_classes, -1), scores)
+        counting.score_rows(self.table, self.triplets.offsets, self.shares @ w.reshape(self.n_classes, -1), scores)
         return scores
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
@@ -116,7 +107,7 @@ class RankingOracle:
     def loss(self, code: Array, rows: Rows = None) -> Array:
         own = self.part(rows)
         active = np.zeros(own.n_samples, dtype=np.int64)
-        count_active(_without_target(code), own.triplets.offsets, own._better, active)
+        counting.count_active(_without_target(code), own.triplets.offsets, own._better, active)
         return active.astype(np.float64)
 
     def with_table(self, table: Array) -> RankingOracle:
@@ -129,7 +120,7 @@ class RankingOracle:
     def query_slopes(self, weights: Array) -> tuple[float, Array]:
         """Σ of all hinges under weights per query, (queries, columns), and its gradient by each."""
         scores = np.empty(self.table.shape[0])
-        score_rows(self.table, self.triplets.offsets, weights, scores)
+        counting.score_rows(self.table, self.triplets.offsets, weights, scores)
         code, active = self.count(scores, 1.0)
         slopes = self.features_by_query(code)
         return float(active.sum() + (slopes * weights).sum()), slopes
@@ -137,7 +128,9 @@ class RankingOracle:
     def features_by_query(self, code: Array) -> Array:
         """(queries, m) Ψ of every query, before it is divided among classes."""
         sums = np.empty((self.n_samples, self.table.shape[1]))
-        sum_rows(self.table, self.triplets.offsets, self._row_coefficients(code, np.ones(self.n_samples)), sums)
+        counting.sum_rows(
+            self.table, self.triplets.offsets, self._row_coefficients(code, np.ones(self.n_samples)), sums
+        )
         return sums
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
@@ -146,7 +139,7 @@ class RankingOracle:
         if own.shares is None:
             return np.asarray(weights @ own.table)
         sums = np.empty((own.n_samples, own.table.shape[1]))
-        sum_rows(own.table, own.triplets.offsets, weights, sums)
+        counting.sum_rows(own.table, own.triplets.offsets, weights, sums)
         return np.asarray((own.shares.T @ sums).ravel())
 
     def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
@@ -196,7 +189,7 @@ class RankingOracle:
     def _row_coefficients(self, code: Array, coef: Array) -> Array:
         weights = np.empty(self.table.shape[0])
         counts = _without_target(code)
-        row_coefficients(counts, self.triplets.offsets, self._better, self._worse, np.asarray(coef), weights)
+        counting.row_coefficients(counts, self.triplets.offsets, self._better, self._worse, np.asarray(coef), weights)
         return weights
 
 
@@ -239,7 +232,7 @@ def ranking_task(oracle: RankingOracle, C: float, n_triplets: int) -> Task:
 def count_right(training: Training, weights: Array) -> Array:
     """(queries,) the number of triplets in the right order, under weights (queries, m); equal scores count half."""
     scores = np.empty(len(training.features))
-    score_rows(training.features, training.triplets.offsets, np.ascontiguousarray(weights), scores)
+    counting.score_rows(training.features, training.triplets.offsets, np.ascontiguousarray(weights), scores)
     oracle = training.oracle()
     wrong = oracle.count(scores, 0.0)[1] + oracle.count(scores, 0.0, strict=False)[1]
     return np.asarray(training.triplets.per_query - wrong / 2)

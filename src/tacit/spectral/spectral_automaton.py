@@ -32,23 +32,12 @@ from tacit.learners.application import Application
 from tacit.learners.learner import without_history
 from tacit.learners.preparation import read_weights
 from tacit.runtime import storage
+from tacit.spectral import selection
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.em import EMStep, check_steps
 from tacit.spectral.hankel import STATISTICS
 from tacit.spectral.next_symbol import MAX_DRAWN, NextSymbol, of_probabilities
 from tacit.spectral.prefix_tree import sort_order
-from tacit.spectral.selection import (
-    NGRAM_SHARE,
-    SMOOTHINGS,
-    Choice,
-    Counting,
-    HeldOut,
-    Model,
-    Moments,
-    Recipe,
-    build,
-    choose,
-)
 from tacit.spectral.symbols import decode, encode, read_alphabet, read_sequences
 
 MAX_COUNT = 1e100
@@ -247,7 +236,7 @@ class SpectralAutomaton(StringDensity):
     size: int = parameter(whole(), default=1000)
     statistics: str = parameter(choice(*STATISTICS), default="substring")
     scaling: float = parameter(between(f"a number from 0 to {MAX_SCALING:g}", 0, MAX_SCALING), default=0.0)
-    smoothing: str = parameter(choice(*SMOOTHINGS), default="ngram")
+    smoothing: str = parameter(choice(*selection.SMOOTHINGS), default="ngram")
     refine: str | None = parameter(choice("em", None), default=None)
     max_iter: int = parameter(whole(), default=60)
     tol: float = parameter(not_negative, default=1e-6)
@@ -268,23 +257,23 @@ class SpectralAutomaton(StringDensity):
         seed = int(rng.randint(2**31 - 1))
         counting, recipe = self._counting(symbols), self._recipe(seed)
         with threadpool_limits(1):
-            whole = Moments(strings, symbols, weights, counting, max(ranks), seed)
-            choice, trial, interrupted = Choice(ranks[0], mixing=NGRAM_SHARE), None, False
+            whole = selection.Moments(strings, symbols, weights, counting, max(ranks), seed)
+            choice, trial, interrupted = selection.Choice(ranks[0], mixing=selection.NGRAM_SHARE), None, False
             if len(ranks) > 1 or recipe.projects or self.smoothing == "ngram":
                 kept, held = self._split(len(strings), len(ranks) > 1, rng)
-                choice = Choice(ranks[0])
+                choice = selection.Choice(ranks[0])
                 if held.size:
-                    part = Moments(strings[kept], symbols, _take(weights, kept), counting, max(ranks), seed)
-                    held_out = HeldOut(strings[held], _take(weights, held))
-                    choice, trial, interrupted = choose(part, held_out, ranks, recipe)
+                    part = selection.Moments(strings[kept], symbols, _take(weights, kept), counting, max(ranks), seed)
+                    held_out = selection.HeldOut(strings[held], _take(weights, held))
+                    choice, trial, interrupted = selection.choose(part, held_out, ranks, recipe)
             if interrupted and trial is not None:
                 model = trial.model(choice, interrupted)
             else:
-                model = build(whole, choice, trial, recipe)
+                model = selection.build(whole, choice, trial, recipe)
             self._keep(whole, choice, model)
         return self
 
-    def _keep(self, whole: Moments, choice: Choice, model: Model) -> None:
+    def _keep(self, whole: selection.Moments, choice: selection.Choice, model: selection.Model) -> None:
         self.symbols_ = whole.symbols
         self.spectral_ = whole.automaton(choice.rank)
         self.automaton_, self.distribution_ = model.automaton, model.distribution
@@ -304,10 +293,10 @@ class SpectralAutomaton(StringDensity):
                 stacklevel=3,
             )
 
-    def _counting(self, symbols: Array) -> Counting:
+    def _counting(self, symbols: Array) -> selection.Counting:
         size = int(self.size) if isinstance(self.basis, str) and self.basis == "frequent" else None
         basis = None if isinstance(self.basis, str) else self._read_basis(symbols)
-        return Counting(self.statistics, int(self.length), size, basis, float(self.scaling))
+        return selection.Counting(self.statistics, int(self.length), size, basis, float(self.scaling))
 
     def _read_basis(self, symbols: Array) -> tuple[Ragged, Ragged]:
         """The given prefixes and suffixes as codes; those with unknown symbols do not occur and are left out."""
@@ -327,8 +316,8 @@ class SpectralAutomaton(StringDensity):
             parts.append(codes[known])
         return parts[0], parts[1]
 
-    def _recipe(self, seed: int) -> Recipe:
-        return Recipe(self.smoothing, self.refine, int(self.max_iter), float(self.tol), seed, self.verbose)
+    def _recipe(self, seed: int) -> selection.Recipe:
+        return selection.Recipe(self.smoothing, self.refine, int(self.max_iter), float(self.tol), seed, self.verbose)
 
     def _split(self, n: int, must: bool, rng: np.random.RandomState) -> tuple[Array, Array]:
         """Strings to learn from and strings to hold out; none of the latter if there are too few."""

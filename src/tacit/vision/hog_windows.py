@@ -18,19 +18,9 @@ from tacit.data.parameters import shorten, switch, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.reading import find_folder
 from tacit.runtime.archive import StorageError
+from tacit.vision import photos
 from tacit.vision.box_files import read_table
 from tacit.vision.boxes import BoxTable, check_table, match_rows, nearest, take_boxes
-from tacit.vision.photos import (
-    MAX_PIXELS,
-    as_grey,
-    cache_folder,
-    describe_images,
-    image_folder,
-    image_size,
-    list_images,
-    read_cached,
-    read_image,
-)
 
 ORIENTATIONS, BLOCK = 9, 2
 CLIP, EPSILON = 0.2, 1e-5
@@ -49,7 +39,7 @@ def windows(
     *,
     cells: int = 4,
     cache: str | os.PathLike[str] | None = None,
-    max_pixels: int = MAX_PIXELS,
+    max_pixels: int = photos.MAX_PIXELS,
     verbose: int = 1,
 ) -> Ragged:
     """Sliding windows of images, with their boxes and histograms of oriented gradients: bags for `Candidates`.
@@ -83,21 +73,21 @@ def windows(
     """
     cells = whole_number("cells", cells, BLOCK)
     setting = _Setting(_read_sizes(sizes, cells), whole_number("stride", stride, 1, 1 << 31), cells)
-    folder = cache_folder(cache)
+    folder = photos.cache_folder(cache)
 
     def describe(source: Any, name: str) -> _Described:
         if isinstance(source, np.ndarray):
             return _describe(source, setting, name)
-        pixels = read_image(source, max_pixels)
+        pixels = photos.read_image(source, max_pixels)
         about = f"{KIND}{setting}{pixels.shape}{pixels.dtype}"
 
         def make() -> dict[str, Array]:
             return _describe(pixels, setting, name)._asdict()
 
         check = functools.partial(_check_cached, cells=cells)
-        return _Described(**read_cached(folder, "windows", about, pixels, name, make, check))
+        return _Described(**photos.read_cached(folder, "windows", about, pixels, name, make, check))
 
-    parts = list(describe_images(images, describe, "images described", verbose=verbose))
+    parts = list(photos.describe_images(images, describe, "images described", verbose=verbose))
     offsets = np.cumsum([0] + [len(part.boxes) for part in parts])
     return Ragged(np.concatenate([p.hog for p in parts]), offsets, np.concatenate([p.boxes for p in parts]))
 
@@ -146,7 +136,7 @@ class _Grid(NamedTuple):
 
 
 def _describe(image: Array, setting: _Setting, name: str) -> _Described:
-    grey = as_grey(image, name)
+    grey = photos.as_grey(image, name)
     height, width = grey.shape
     cells, grids = setting.cells, _grids(height, width, setting, name)
     sums = [np.empty((grid.tops.size, grid.lefts.size, cells, cells, ORIENTATIONS)) for grid in grids]
@@ -273,7 +263,7 @@ def boxed_windows(
     check_classes: bool = True,
     cells: int = 4,
     cache: str | os.PathLike[str] | None = None,
-    max_pixels: int = MAX_PIXELS,
+    max_pixels: int = photos.MAX_PIXELS,
     verbose: int = 1,
 ) -> BoxedWindows:
     """Windows of all images of a folder, with the boxes that a table has for them, joined by file name.
@@ -303,12 +293,12 @@ def boxed_windows(
     check_classes = switch("check_classes", check_classes)
     boxes = check_table(table if isinstance(table, BoxTable) else read_table(table))
     path = find_folder(folder, "images")
-    flat = list_images(path)
-    files, y = (flat, None) if flat else image_folder(path)
+    flat = photos.list_images(path)
+    files, y = (flat, None) if flat else photos.image_folder(path)
     rows = match_rows(boxes, files, y if check_classes else None, several=several)
     if y is None:
         y = _classes_of_table(boxes, files, rows)
-    drawn = take_boxes(boxes, rows, files, lambda i: image_size(files[i], max_pixels))
+    drawn = take_boxes(boxes, rows, files, lambda i: photos.image_size(files[i], max_pixels))
     X = windows(files, sizes, stride, cells=cells, cache=cache, max_pixels=max_pixels, verbose=verbose)
     hidden, shared = nearest(X, drawn)
     return BoxedWindows(X, y, hidden, drawn, shared, files)

@@ -11,18 +11,7 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 
-from tacit.commands import (
-    INPUT_FOLDER,
-    INTERRUPTED,
-    CommandRun,
-    Number,
-    c_option,
-    choice_option,
-    count_noun,
-    examples,
-    folder_option,
-    run_options,
-)
+from tacit import commands
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
 from tacit.data.reading import find_folder
@@ -37,7 +26,7 @@ from tacit.vision.regions.graphs import RegionGraphs, pixels_inside
 from tacit.vision.regions.labels import MIN_INSIDE, weak_labels
 from tacit.vision.segmenter import Segmenter
 
-EXAMPLES = examples(
+EXAMPLES = commands.examples(
     "tacit segment horses --out found",
     "tacit segment horses --predict more_images --out found",
 )
@@ -50,21 +39,23 @@ MAX_ROUNDS = 6
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("folder", type=INPUT_FOLDER)
-@click.option("--predict", "more", type=INPUT_FOLDER, help="Folder of other images; their masks are written instead.")
-@choice_option(
+@click.argument("folder", type=commands.INPUT_FOLDER)
+@click.option(
+    "--predict", "more", type=commands.INPUT_FOLDER, help="Folder of other images; their masks are written instead."
+)
+@commands.choice_option(
     "--method", ["felzenszwalb", "slic"], "Algorithm that cuts images into regions; slic makes regions of even size."
 )
-@c_option()
+@commands.c_option()
 @click.option(
     "--weak",
-    type=Number(float, 0),
+    type=commands.Number(float, 0),
     metavar="FACTOR",
     help="Importance of all images without a mask, together, relative to those with one; 0 leaves them out.",
 )
-@folder_option("--cache", "Folder that keeps the regions of images for the next run.")
-@run_options(out="segments")
-def segment(run: CommandRun, folder: Path, more: Path | None, **options: Any) -> None:
+@commands.folder_option("--cache", "Folder that keeps the regions of images for the next run.")
+@commands.run_options(out="segments")
+def segment(run: commands.CommandRun, folder: Path, more: Path | None, **options: Any) -> None:
     """Segment images from the masks of a few, and boxes or labels of others.
 
     FOLDER has images/ and masks/: PNG files named like their images, for some of the images. It may have boxes.csv
@@ -82,7 +73,7 @@ def segment(run: CommandRun, folder: Path, more: Path | None, **options: Any) ->
         y = weak_labels(graphs, data.masks, data.boxes, data.contains)
         app.fit_regions(graphs, y, data.masks, data.boxes)
         if app.is_interrupted:
-            run.status = INTERRUPTED
+            run.status = commands.INTERRUPTED
         completed = keep_known(data, app.complete(graphs, y, data.boxes))
         files, masks = (data.files, completed) if others is None else (others, app.predict(others))
         for file, mask in zip(files, masks, strict=True):
@@ -100,7 +91,7 @@ def segment(run: CommandRun, folder: Path, more: Path | None, **options: Any) ->
             accuracy=None if app.accuracy_ != app.accuracy_ else round(app.accuracy_, 4),
             iou=None if app.iou_ != app.iou_ else round(app.iou_, 4),
         )
-    found = f"{count_noun(len(masks), 'mask')}, learned from {n_masks} masks among {len(data.files)} images"
+    found = f"{commands.count_noun(len(masks), 'mask')}, learned from {n_masks} masks among {len(data.files)} images"
     quality = "held-out quality unknown: too few masks to hold some out"
     if not np.isnan(app.accuracy_):
         quality = f"held-out masks: {app.accuracy_:.1%} of pixels right, IoU {app.iou_:.1%}"

@@ -7,21 +7,7 @@ from typing import Any
 
 import click
 
-from tacit.commands import (
-    INPUT_FILE,
-    INPUT_FILE_OR_FOLDER,
-    POSITIVE,
-    CommandRun,
-    Number,
-    c_option,
-    choice_option,
-    count_noun,
-    draw_to_files,
-    examples,
-    number_option,
-    refuse,
-    run_options,
-)
+from tacit import commands
 
 
 class Widths(click.ParamType[Any]):
@@ -34,11 +20,11 @@ class Widths(click.ParamType[Any]):
             return value
         parts = value.split("-")
         if not all(part.isdigit() for part in parts) or len(parts) > 2:
-            refuse(value, "a width such as 8 or a range such as 6-14", param, ctx)
+            commands.refuse(value, "a width such as 8 or a range such as 6-14", param, ctx)
         return int(parts[0]) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
 
 
-class Count(Number):
+class Count(commands.Number):
     """A whole number, or "auto"."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
@@ -48,7 +34,7 @@ class Count(Number):
         return f"'auto' or {super().describe()}"
 
 
-EXAMPLES = examples(
+EXAMPLES = commands.examples(
     "tacit motif peaks.fa --out peaks",
     "tacit motif bound.fa.gz free.fa.gz --width 6-14 --known jaspar.meme",
     "tacit motif array.tsv --top 1000 --flank GTCTGTGTTC --motifs 2",
@@ -56,8 +42,8 @@ EXAMPLES = examples(
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("positives", type=INPUT_FILE_OR_FOLDER)
-@click.argument("negatives", type=INPUT_FILE_OR_FOLDER, required=False)
+@click.argument("positives", type=commands.INPUT_FILE_OR_FOLDER)
+@click.argument("negatives", type=commands.INPUT_FILE_OR_FOLDER, required=False)
 @click.option(
     "--width",
     type=Widths(),
@@ -71,14 +57,14 @@ EXAMPLES = examples(
     default="auto",
     help="Number of motifs, from 1 to 5; 'auto' keeps those that are significant.",
 )
-@choice_option(
+@commands.choice_option(
     "--learner", ["logistic", "latent-svm"], "Loss of the final fit: logistic, or the hinge loss of a latent SVM."
 )
-@c_option()
-@choice_option(
+@commands.c_option()
+@commands.choice_option(
     "--strands", ["both", "one"], "Look for motifs on both strands, or on the given strand only, as for RNA."
 )
-@number_option("--overhang", 2, "Number of letters of a site that may lie outside of its sequence.", least=0)
+@commands.number_option("--overhang", 2, "Number of letters of a site that may lie outside of its sequence.", least=0)
 @click.option(
     "--flank",
     default="",
@@ -86,16 +72,19 @@ EXAMPLES = examples(
     metavar="LETTERS",
     help="Letters that follow every sequence, such as a linker.",
 )
-@number_option(
+@commands.number_option(
     "--top",
     1000,
     "In a table with signals: this many sequences with the strongest signals are the positives; at least 10.",
     least=10,
 )
 @click.option("--motif-only", is_flag=True, help="Predict from motifs and composition, without k-mer counts.")
-@click.option("--known", type=INPUT_FILE, help="Known motifs (MEME or JASPAR format) to compare with.")
+@click.option("--known", type=commands.INPUT_FILE, help="Known motifs (MEME or JASPAR format) to compare with.")
 @click.option(
-    "--time-budget", type=POSITIVE, metavar="SECONDS", help="Stop after this many seconds; keep the best model so far."
+    "--time-budget",
+    type=commands.POSITIVE,
+    metavar="SECONDS",
+    help="Stop after this many seconds; keep the best model so far.",
 )
 @click.option(
     "--checkpoint",
@@ -103,9 +92,9 @@ EXAMPLES = examples(
     help="File that keeps the motifs found so far, for --resume.",
 )
 @click.option("--resume", is_flag=True, help="Continue from the file that --checkpoint names.")
-@run_options(out="motifs")
+@commands.run_options(out="motifs")
 def motif(
-    run: CommandRun, positives: Path, negatives: Path | None, top: int, known: Path | None, **options: Any
+    run: commands.CommandRun, positives: Path, negatives: Path | None, top: int, known: Path | None, **options: Any
 ) -> None:
     """Find the DNA motifs that distinguish POSITIVES from NEGATIVES.
 
@@ -147,7 +136,7 @@ def motif(
     if length_warning(finder.length_area_):
         run.say(length_warning(finder.length_area_))
     names = ", ".join(one.consensus for one in finder.motifs_)
-    found = f"{count_noun(len(finder.motifs_), 'motif')} ({names})" if names else "no significant motif"
+    found = f"{commands.count_noun(len(finder.motifs_), 'motif')} ({names})" if names else "no significant motif"
     quality = f"held-out AUROC: {', '.join(f'{name} {area[0]:.3f}' for name, area in finder.evidence_.items())}"
     scan = f"search other sequences with: tacit scan {run.out / 'model.tacit'} SEQUENCES"
     run.finish(found, quality, f"open {run.out / 'report.html'}; {scan if names else 'try other widths: --width 6-14'}")
@@ -165,7 +154,7 @@ def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any, comman
     header: tuple[str, ...] = ("motif", "sequence", "start", "end", "strand", "score", "site")
     folder.write_text("sites.tsv", files.tsv(header, sites))
     folder.write_text("sites.bed", files.sites_bed(sites, files.motif_names(finder)))
-    draw_to_files()
+    commands.draw_to_files()
     for number, one in enumerate(finder.motifs_):
         svg = logo_svg(one.probabilities, one.background, standalone=True)
         folder.write_text(f"logo_{number + 1}.svg", str(svg) + "\n")

@@ -12,20 +12,8 @@ from scipy.special import expit
 from tacit.data.arrays import Array, checksum
 from tacit.data.parameters import is_positive, whole_number
 from tacit.data.ragged import Ragged
+from tacit.dna.finder import models
 from tacit.dna.finder.evidence import motif_p_value
-from tacit.dna.finder.models import (
-    MAX_STEPS,
-    STRENGTHS,
-    Descent,
-    choose_settings,
-    count_strands,
-    descend,
-    make_problem,
-    middle_settings,
-    polish,
-    read_widths,
-    start_from_kmer,
-)
 from tacit.dna.finder.shapes import describe_motif, find_best_sites, find_copies
 from tacit.dna.kmers import find_enriched_kmers, find_unexplained_kmers
 from tacit.dna.motif.sites import MotifSites
@@ -100,10 +88,12 @@ class MotifSearch:
         keeper = self._open_checkpoint()
         if keeper is None or not self._restore_motifs(keeper):
             try:
-                self.width, self.C = choose_settings(self.finder, self.own, self.labels, self.seed, self.deadline)
+                self.width, self.C = models.choose_settings(
+                    self.finder, self.own, self.labels, self.seed, self.deadline
+                )
             except KeyboardInterrupt:
                 self.ended_early = Status.INTERRUPTED
-                self.width, self.C = middle_settings(self.finder)
+                self.width, self.C = models.middle_settings(self.finder)
         most = MOST_MOTIFS if self.finder.n_motifs == "auto" else int(self.finder.n_motifs)
         while len(self.p_values) < most and (self.ended_early is None or not self.p_values):
             if self.p_values and self.finder.n_motifs == "auto" and not self._is_last_significant():
@@ -121,20 +111,20 @@ class MotifSearch:
     def refit(self) -> None:
         """Learn the same motifs from all sequences."""
         assert self.w is not None
-        problem = make_problem(self.finder, len(self.p_values), self.width)
+        problem = models.make_problem(self.finder, len(self.p_values), self.width)
         self.schema = problem.schema(self.sequences, self.is_positive)
-        again = self._learn_from(self.sequences, self.is_positive, problem, [self.w], "all sequences", MAX_STEPS)
+        again = self._learn_from(self.sequences, self.is_positive, problem, [self.w], "all sequences", models.MAX_STEPS)
         if self.finder.learner != "logistic" and self.ended_early is None:
-            again = polish(problem, self.sequences, self.is_positive, again, self.C, self.finder.n_jobs)
+            again = models.polish(problem, self.sequences, self.is_positive, again, self.C, self.finder.n_jobs)
             self._note_end(again)
         self.w = again.w
 
     def _add_motif(self) -> bool:
         """Add one motif and its p-value; False without a k-mer to start from."""
         m = len(self.p_values) + 1
-        problem = make_problem(self.finder, m, self.width)
+        problem = models.make_problem(self.finder, m, self.width)
         schema = problem.schema(self.own, self.labels)
-        init = [start_from_kmer(schema, letters, m - 1, self.w) for letters in self._find_kmers(m)]
+        init = [models.start_from_kmer(schema, letters, m - 1, self.w) for letters in self._find_kmers(m)]
         if not init:
             return False
         best = self._learn(problem, init, f"motif {m}")
@@ -142,7 +132,7 @@ class MotifSearch:
         if self.ended_early is None:
             best = self._try_shifts(problem, schema, best, m - 1)
         if self.finder.learner != "logistic" and self.ended_early is None:
-            best = polish(problem, self.own, self.labels, best, self.C, self.finder.n_jobs)
+            best = models.polish(problem, self.own, self.labels, best, self.C, self.finder.n_jobs)
             self._note_end(best)
         self.history.append(best.history)
         self.agreement.append(float(np.mean(near)))
@@ -161,23 +151,23 @@ class MotifSearch:
         value = find_best_sites(problem, schema, w, held_out).value
         given = value[:, :-1]
         if self.w is not None:
-            before = make_problem(self.finder, len(self.p_values), self.width)
+            before = models.make_problem(self.finder, len(self.p_values), self.width)
             given = np.hstack([given, find_best_sites(before, self.schema, self.w, held_out).value])
-        return motif_p_value(value[:, -1], given, held_out, labels, count_strands(self.finder))
+        return motif_p_value(value[:, -1], given, held_out, labels, models.count_strands(self.finder))
 
     def _find_kmers(self, m: int) -> list[Array]:
         """K-mers from which the m-th motif starts."""
-        sequences, labels, strands = self.own, self.labels, count_strands(self.finder)
+        sequences, labels, strands = self.own, self.labels, models.count_strands(self.finder)
         if m == 1 or self.w is None:
             kmers = find_enriched_kmers(sequences, labels, self.width, strands, FIRST_STARTS)
             return kmers or [np.zeros(min(self.width, 6), np.int64)]
-        before = make_problem(self.finder, m - 1, self.width)
+        before = models.make_problem(self.finder, m - 1, self.width)
         score = before.bind(sequences, None, before.schema(sequences, labels)).label_scores(self.w)[:, 1]
         p = expit(score)
         factor = np.where(labels, 0.5 / labels.mean(), 0.5 / (1 - labels.mean()))
         return find_unexplained_kmers(sequences, factor * (labels - p), factor * p * (1 - p), strands, NEXT_STARTS)
 
-    def _try_shifts(self, problem: MotifSites, schema: Schema, best: Descent, motif: int) -> Descent:
+    def _try_shifts(self, problem: MotifSites, schema: Schema, best: models.Descent, motif: int) -> models.Descent:
         """The same model with the motif shifted by a few letters where that lowers the objective.
 
         A motif that is off by a letter is a local optimum, because the weights of letters outside it are 0.
@@ -189,7 +179,7 @@ class MotifSearch:
             step = -1 if strength[0] < strength[-1] else 1
             table[:] = np.roll(table, step, axis=0)
             table[-1 if step == -1 else 0] = table.mean(axis=1).mean()
-            shifted = self._learn(problem, [w], f"motif {motif + 1}, shifted", MAX_STEPS // 2)
+            shifted = self._learn(problem, [w], f"motif {motif + 1}, shifted", models.MAX_STEPS // 2)
             if self.ended_early is not None or shifted.objective >= best.objective:
                 return best
             best = shifted._replace(history=[*best.history, *shifted.history])
@@ -201,20 +191,20 @@ class MotifSearch:
         Two copies of w / 2 have half the penalty of w, so they do what a larger C would do.
         """
         is_free = self.finder.n_motifs == self.finder.C == "auto" and self.ended_early is None
-        if not is_free or STRENGTHS[-1] <= self.C or not self._is_last_significant():
+        if not is_free or models.STRENGTHS[-1] <= self.C or not self._is_last_significant():
             return False
         return bool(self._find_copies())
 
     def _restart(self) -> None:
         """Drop all motifs and start again with the next larger C."""
-        self.C = min(C for C in STRENGTHS if C > self.C)
+        self.C = min(C for C in models.STRENGTHS if C > self.C)
         self.w = self.before = None
         self.p_values, self.agreement, self.history = [], [], []
 
     def _find_copies(self) -> set[int]:
         assert self.w is not None
         n = len(self.p_values)
-        sites = find_best_sites(make_problem(self.finder, n, self.width), self.schema, self.w, self.own)
+        sites = find_best_sites(models.make_problem(self.finder, n, self.width), self.schema, self.w, self.own)
         return find_copies([describe_motif(self.own, sites, self.labels, m) for m in range(n)], sites, self.labels)
 
     def _drop_redundant(self) -> None:
@@ -234,7 +224,7 @@ class MotifSearch:
 
     def _keep(self, kept: Sequence[int]) -> MotifSites:
         """Drop all but these motifs; returns the problem of the rest, for which the caller sets `w`."""
-        problem = make_problem(self.finder, len(kept), self.width)
+        problem = models.make_problem(self.finder, len(kept), self.width)
         self.schema = problem.schema(self.own, self.labels)
         self.p_values = [self.p_values[m] for m in kept]
         self.agreement = [self.agreement[m] for m in kept]
@@ -245,24 +235,26 @@ class MotifSearch:
         """Whether the last motif is significant, given how many were tested."""
         return self.p_values[-1] * self.n_tested < float(self.finder.alpha)
 
-    def _learn(self, problem: MotifSites, init: list[Array], what: str, steps: int = MAX_STEPS) -> Descent:
+    def _learn(
+        self, problem: MotifSites, init: list[Array], what: str, steps: int = models.MAX_STEPS
+    ) -> models.Descent:
         """Learn from the training part and these weights; after Ctrl-C only a few steps from the first."""
         return self._learn_from(self.own, self.labels, problem, init, what, steps)
 
     def _learn_from(
         self, sequences: Ragged, labels: Array, problem: MotifSites, init: list[Array], what: str, steps: int
-    ) -> Descent:
+    ) -> models.Descent:
         limits = {"n_jobs": self.finder.n_jobs, "callbacks": [self._show_progress(what, len(init)), self.deadline]}
         if self.ended_early is None:
             try:
-                found = descend(problem, sequences, labels, init, self.C, max_iter=steps, **limits)
+                found = models.descend(problem, sequences, labels, init, self.C, max_iter=steps, **limits)
                 self._note_end(found)
                 return found
             except KeyboardInterrupt:
                 self.ended_early = Status.INTERRUPTED
-        return descend(problem, sequences, labels, init[:1], self.C, max_iter=STEPS_AFTER_INTERRUPT, **limits)
+        return models.descend(problem, sequences, labels, init[:1], self.C, max_iter=STEPS_AFTER_INTERRUPT, **limits)
 
-    def _note_end(self, found: Descent) -> None:
+    def _note_end(self, found: models.Descent) -> None:
         if found.status in (Status.INTERRUPTED, Status.STOPPED):
             self.ended_early = found.status
 
@@ -306,14 +298,14 @@ class MotifSearch:
             n = whole_number("the number of motifs", np.asarray(saved["p_values"]).size, 1, MOST_MOTIFS)
             self.p_values = stored_array(saved, "p_values", (n,)).tolist()
             self.agreement = stored_array(saved, "agreement", (n,)).tolist()
-            low, high = read_widths(self.finder.width)
+            low, high = models.read_widths(self.finder.width)
             self.width, self.C = int(stored_number(saved, "width", low)), stored_number(saved, "C", 0.0)
             if not (self.width <= high and is_positive(self.C)):
                 raise ValueError(f"width={self.width} and C={self.C} do not match the settings of the finder")
-            self.schema = make_problem(self.finder, n, self.width).schema(self.own, self.labels)
+            self.schema = models.make_problem(self.finder, n, self.width).schema(self.own, self.labels)
             self.w = stored_array(saved, "w", (self.schema.n_params,))
             if n > 1:
-                schema = make_problem(self.finder, n - 1, self.width).schema(self.own, self.labels)
+                schema = models.make_problem(self.finder, n - 1, self.width).schema(self.own, self.labels)
                 self.before = stored_array(saved, "before", (schema.n_params,))
             self.n_tested = int(stored_number(saved, "n_tested", n))
             self.history = [[] for _ in self.p_values]

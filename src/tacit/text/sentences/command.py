@@ -12,43 +12,32 @@ import click
 import numpy as np
 from markupsafe import Markup, escape
 
-from tacit.commands import (
-    INPUT_FILE,
-    INTERRUPTED,
-    CommandRun,
-    Number,
-    c_option,
-    choice_option,
-    count_noun,
-    examples,
-    number_option,
-    run_options,
-)
+from tacit import commands
 from tacit.report import Code, Column, Facts, Figure, Page, Prose, Section, Table, render
 
 if TYPE_CHECKING:
     from tacit.text.sentences.finder import Decision, DocumentFile
 
-EXAMPLES = examples(
+EXAMPLES = commands.examples(
     "tacit reasons reviews.jsonl --out reasons",
     "tacit reasons reviews.jsonl.gz --share 0.1 --budget words",
 )
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("documents", metavar="FILE", type=INPUT_FILE)
+@click.argument("documents", metavar="FILE", type=commands.INPUT_FILE)
 @click.option(
     "--share",
-    type=Number(float, 0, 1, is_open=True),
+    type=commands.Number(float, 0, 1, is_open=True),
     metavar="SHARE",
     default=0.3,
     help="Share of each document that is chosen, above 0 and up to 1.",
 )
-@choice_option("--budget", ["sentences", "words"], "Unit in which --share is counted: sentences or words.")
-@c_option(100.0)
-@number_option("--min-documents", 2, "Smallest number of documents that a word must occur in.")
-@run_options(out="reasons")
-def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
+@commands.choice_option("--budget", ["sentences", "words"], "Unit in which --share is counted: sentences or words.")
+@commands.c_option(100.0)
+@commands.number_option("--min-documents", 2, "Smallest number of documents that a word must occur in.")
+@commands.run_options(out="reasons")
+def reasons(run: commands.CommandRun, documents: Path, **options: Any) -> None:
     """Find the sentences that decide the labels of documents.
 
     FILE has a JSON object per line: "text" or a list "sentences", a "label" (one of two), and perhaps an "id". It may
@@ -77,7 +66,7 @@ def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
         scores = ", ".join(f"{name} {value:.3f}" for name, value in finder.held_out_.items())
         quality = f"held-out accuracy: {scores}"
     chosen = sum(len(decision.reasons) for decision in found)
-    summary = f"{count_noun(chosen, 'decisive sentence')} in {count_noun(len(found), 'document')}"
+    summary = f"{commands.count_noun(chosen, 'decisive sentence')} in {commands.count_noun(len(found), 'document')}"
     run.finish(summary, quality, f"open {run.out / 'report.html'}; all sentences are in {run.out / 'reasons.jsonl'}")
 
 
@@ -108,7 +97,7 @@ MAX_TABLE_ROWS = 500
 def reasons_page(finder: Any, data: DocumentFile, found: Sequence[Decision], *, command: Sequence[str] = ()) -> Page:
     """The whole page."""
     known = sum(label is not None for label in data.labels)
-    banner = "Interrupted: this is the best model so far." if finder.status_.value == INTERRUPTED else ""
+    banner = "Interrupted: this is the best model so far." if finder.status_.value == commands.INTERRUPTED else ""
     facts: list[tuple[str, Any]] = [
         ("documents", len(data.documents)),
         ("with a label", known),

@@ -11,17 +11,7 @@ from tacit.data.arrays import Array
 from tacit.data.parameters import has_length, is_positive, number, shorten
 from tacit.data.ragged import Ragged
 from tacit.learners import IterativeLatentSVM
-from tacit.vision.regions.features import (
-    FAR,
-    OWN_FEATURES,
-    REGION_FEATURES,
-    REGION_SCALES,
-    geodesic_distances,
-    ranking_matrix,
-    similarity_kernels,
-    spots,
-    to_unit,
-)
+from tacit.vision.regions import features
 from tacit.vision.regions.graphs import RegionGraph, RegionGraphs, read_image_boxes
 from tacit.vision.regions.labels import (
     MIN_INSIDE,
@@ -100,7 +90,7 @@ def regions_in_boxes(graphs: RegionGraphs, boxes: Any) -> BoxedRegions:
     if endless.size:
         raise ValueError(f"the box of image {endless[0]} must be in pixels, got {table[endless[0]].tolist()}")
     d = graphs.nodes.values.shape[1]
-    is_coloured = d == len(REGION_FEATURES)
+    is_coloured = d == len(features.REGION_FEATURES)
     assert graphs.maps is not None  # shares_inside needs them
     parts, members = [], []
     for i, (graph, cut, box, share) in enumerate(zip(graphs, graphs.maps, table, shares, strict=True)):
@@ -112,7 +102,7 @@ def regions_in_boxes(graphs: RegionGraphs, boxes: Any) -> BoxedRegions:
         parts.append((values[inside], graph.areas[inside], number[graph.edges[is_kept]], graph.edge_values[is_kept]))
         members.append(np.flatnonzero(inside))
     offsets = np.cumsum([0, *(own.size for own in members)])
-    of_image = np.array(REGION_SCALES) if is_coloured else np.ones(d)
+    of_image = np.array(features.REGION_SCALES) if is_coloured else np.ones(d)
     scales = np.concatenate([IMAGE_SCALE * of_image, np.ones(parts[0][0].shape[1] - d)])
     return BoxedRegions(RegionGraphs.from_list(parts), Ragged(np.concatenate(members), offsets), scales)
 
@@ -299,7 +289,7 @@ def _locate(areas: Array, regions: Array, box: Array) -> Array:
     near_x, near_y = (np.clip(at, -MAX_REACH, MAX_REACH) for at in (across, down))
     x, y = (np.bincount(flat, at, n) / areas for at in (near_x, near_y))
     found = [x, y, x**2, y**2, x * y, np.hypot(x, y), share, *ends, ends[1] - ends[0], ends[3] - ends[2], size]
-    return np.column_stack([*found, *(np.bincount(flat, spot, n) / areas for spot in spots(near_x, near_y))])
+    return np.column_stack([*found, *(np.bincount(flat, spot, n) / areas for spot in features.spots(near_x, near_y))])
 
 
 def _share_borders(graph: RegionGraph, inside: Array) -> Array:
@@ -317,21 +307,21 @@ def _share_borders(graph: RegionGraph, inside: Array) -> Array:
 def _compare(graph: RegionGraph, inside: Array, x: Array, y: Array) -> list[Array]:
     """Similarity of a region to the outside and to the middle of the box: by colour and texture, and by paths through
     neighbours (Wei et al. 2012; Yang et al. 2013, with the box instead of the border of the image)."""
-    own = np.asarray(graph.values[:, :OWN_FEATURES], dtype=np.float64)
+    own = np.asarray(graph.values[:, : features.OWN_FEATURES], dtype=np.float64)
     colour = own[:, :3]
     outside = _shares(graph.areas * ~inside)
     middle = _shares(graph.areas * inside * np.exp(-2 * (x**2 + y**2)))
     gap = np.maximum(np.abs(x) - 1, 0) ** 2 + np.maximum(np.abs(y) - 1, 0) ** 2
     around = _shares(outside * np.exp(-0.5 * gap / NEAR_BOX**2))
     witnesses = np.column_stack([middle, _shares(graph.areas * inside), outside, around])
-    alike, distance = similarity_kernels(own)
+    alike, distance = features.similarity_kernels(own)
     columns = []
     for kernel in alike:
         to_middle, to_box, to_outside, to_around = np.log(kernel @ witnesses + MIN_SIMILARITY).T
         columns += [to_middle - to_outside, to_box - to_outside, to_outside, to_middle - to_around]
     is_out = np.flatnonzero(~inside)
     nearest = np.sort(distance[:, is_out], axis=1)[:, : max(1, is_out.size // 8)]
-    nearest = nearest if is_out.size else np.full((len(x), 1), FAR)
+    nearest = nearest if is_out.size else np.full((len(x), 1), features.FAR)
     columns += [nearest.mean(axis=1), nearest[:, 0], distance @ outside, distance @ middle]
     for mean in (outside @ colour, middle @ colour):
         columns += [np.linalg.norm(colour - mean, axis=1), *(colour - mean).T]
@@ -340,12 +330,12 @@ def _compare(graph: RegionGraph, inside: Array, x: Array, y: Array) -> list[Arra
 
 def _connections(distance: Array, edges: Array, inside: Array, middle: Array, outside: Array, radius: Array) -> Array:
     """Lengths of paths to the outside and to the middle, and the manifold ranking of both."""
-    paths = geodesic_distances(distance[edges[:, 0], edges[:, 1]], edges, len(distance))
+    paths = features.geodesic_distances(distance[edges[:, 0], edges[:, 1]], edges, len(distance))
     seeds = np.column_stack([~inside, inside & (radius < 0.5), outside, middle]).astype(np.float64)
-    reached = ranking_matrix(distance, edges) @ seeds
+    reached = features.ranking_matrix(distance, edges) @ seeds
     ratio = np.log((reached[:, 3] + 1e-6) / (reached[:, 2] + 1e-6))
-    to_outside = paths[:, ~inside].min(axis=1, initial=FAR)
-    return np.column_stack([to_outside, paths @ middle, *(to_unit(column) for column in reached.T), ratio])
+    to_outside = paths[:, ~inside].min(axis=1, initial=features.FAR)
+    return np.column_stack([to_outside, paths @ middle, *(features.to_unit(column) for column in reached.T), ratio])
 
 
 def _shares(amounts: Array) -> Array:

@@ -41,9 +41,9 @@ class ClassDual(CellDual):
         model = (by_feature, intercept, self.blocks.constant)
         point = (self.loss, self.column, self.weights, self.alpha, gaps, moved)
         if self.offsets.size == self.offsets[-1] + 1:
-            total = visit_single(order, *self.rows, *model, *point)
+            total = visit_single(order, self.rows, model, point)
         else:
-            total = visit_bags(order, *self.rows, *model, self.offsets, *point, VISIT_STEPS)
+            total = visit_bags(order, self.rows, model, self.offsets, point, VISIT_STEPS)
         self.w = self.blocks.flat(by_feature.T, intercept)
         self.offset += float(moved[0])
         return float(total)
@@ -63,27 +63,16 @@ def flat_rows(table: Any) -> tuple[Array, Array, Array]:
 
 
 @kernel
-def visit_single(
-    order: Array,
-    values: Array,
-    indices: Array,
-    indptr: Array,
-    weights: Array,
-    intercept: Array,
-    constant: float,
-    loss: Array,
-    column: Array,
-    c: Array,
-    alpha: Array,
-    gaps: Array,
-    moved: Array,
-) -> float:
+def visit_single(order: Array, table: tuple[Array, ...], model: tuple[Any, ...], point: tuple[Array, ...]) -> float:
     """Visit samples of one state each: the best ``alpha[i]`` given all others, by projection onto a simplex.
 
     Keeps ``weights[feature, label]`` in step. Rows are dense if ``indptr`` is empty. ``constant`` is the feature
     behind the intercepts, 0 without; ``moved[0]`` sums the change of the losses. Returns the sum of the gaps, NaN
     where numbers overflow.
     """
+    values, indices, indptr = table
+    weights, intercept, constant = model
+    loss, column, c, alpha, gaps, moved = point
     d, labels = weights.shape
     dense = indptr.size == 0
     g = np.empty(labels)
@@ -168,26 +157,15 @@ def visit_single(
 
 @kernel
 def visit_bags(
-    order: Array,
-    values: Array,
-    indices: Array,
-    indptr: Array,
-    weights: Array,
-    intercept: Array,
-    constant: float,
-    offsets: Array,
-    loss: Array,
-    column: Array,
-    c: Array,
-    alpha: Array,
-    gaps: Array,
-    moved: Array,
-    steps: int,
+    order: Array, table: tuple[Array, ...], model: tuple[Any, ...], offsets: Array, point: tuple[Array, ...], steps: int
 ) -> float:
     """Visit samples of several states: move weight between two cells of ``alpha[state, label]``, ``steps`` times each.
 
     The rest is as in `visit_single`.
     """
+    values, indices, indptr = table
+    weights, intercept, constant = model
+    loss, column, c, alpha, gaps, moved = point
     d, labels = weights.shape
     dense = indptr.size == 0
     most = 1

@@ -8,10 +8,7 @@ COMMANDS = {
     "motif": ("tacit.dna.finder.command", "Find the DNA motifs that distinguish POSITIVES from NEGATIVES."),
     "scan": ("tacit.dna.scan", "Find the sites of the motifs of MODEL in SEQUENCES."),
     "coref": ("tacit.text.coreference.command", "Resolve coreference: find which mentions of a text mean the same."),
-    "locate": (
-        "tacit.vision.locator_command",
-        "Locate the object in every photo, from labels and a few boxes.",
-    ),
+    "locate": ("tacit.vision.locator_command", "Locate the object in every photo, from labels and a few boxes."),
     "segment": (
         "tacit.vision.segmenter_command",
         "Segment images from the masks of a few, and boxes or labels of others.",
@@ -20,10 +17,7 @@ COMMANDS = {
     "reasons": ("tacit.text.sentences.command", "Find the sentences that decide the labels of documents."),
     "demo": ("tacit.demo.command", "Show tacit on a motif hidden in DNA and on rotated digits (half a minute)."),
     "tag": ("tacit.text.tag_command", "Learn part-of-speech or entity tags from TRAIN, and tag other words."),
-    "completion": (
-        "tacit.commands.group",
-        "Print the script that completes commands and options in your shell.",
-    ),
+    "completion": ("tacit.commands.group", "Print the script that completes commands and options in your shell."),
 }
 """Every command, the module that has it under its name, and its line in ``tacit --help``. What they share is in
 `tacit.commands`, which knows none of them."""

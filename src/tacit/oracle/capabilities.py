@@ -14,11 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tacit.data.arrays import Array, Rows
-from tacit.oracle.contracts import (
-    Assignment,
-    Oracle,
-    member_names,
-)
+from tacit.oracle.contracts import Assignment, Oracle, member_names
 from tacit.oracle.entropies import EntropyCells, Order
 from tacit.oracle.sharing import Sharing, add_in_order, batch, join_arrays, join_tuples, view
 

@@ -330,13 +330,7 @@ class EnumerableOracle(CellSums):
         return several[choices > 1]
 
     def _argmax(
-        self,
-        w: Array,
-        rows: Rows,
-        losses: LossTable,
-        *,
-        anchor: Array | None = None,
-        rivals: bool = False,
+        self, w: Array, rows: Rows, losses: LossTable, *, anchor: Array | None = None, rivals: bool = False
     ) -> Assignment:
         n = self._count(rows)
         label, state, value = np.empty(n, np.int64), np.zeros(n, np.int64), np.empty(n)

@@ -20,14 +20,7 @@ from tacit.data.arrays import Array
 from tacit.data.parameters import file_path, is_list, reason, shorten
 from tacit.data.ragged import Ragged
 from tacit.runtime import Status
-from tacit.runtime.archive import (
-    StorageError,
-    find_stored,
-    is_record,
-    read_archive,
-    remove_unfinished,
-    write_archive,
-)
+from tacit.runtime.archive import StorageError, find_stored, is_record, read_archive, remove_unfinished, write_archive
 
 
 def save(path: str | os.PathLike[str], model: Any, attributes: Mapping[str, Any]) -> None:

@@ -349,13 +349,7 @@ class MotifOracle(EnumerableOracle):
         return np.append(self._shape, self._strands), self.offsets
 
     def _argmax(
-        self,
-        w: Array,
-        rows: Rows,
-        losses: LossTable,
-        *,
-        anchor: Array | None = None,
-        rivals: bool = False,
+        self, w: Array, rows: Rows, losses: LossTable, *, anchor: Array | None = None, rivals: bool = False
     ) -> Assignment:
         if losses.column is None:
             return super()._argmax(w, rows, losses, anchor=anchor, rivals=rivals)

@@ -107,7 +107,8 @@ def hamming(models: Any, X: Any, ax: Any = None) -> Any:
         distances = hamming_distances(model, X)
         i = [line.iteration for line in model.history_]
         ax.plot(i, distances, color=color, lw=2, marker="o", ms=3.5, label=name)
-    canvas.add_legend(ax, models)
+    ax.margins(y=0.2)
+    canvas.add_legend(ax, models, loc="best")
     ax.set(xlabel="round", ylabel="share of letters that differ", title="How different the chosen windows are")
     canvas.whole_numbers(ax)
     return ax

@@ -135,3 +135,44 @@ def test_rao_needs_a_loss_between_hidden_values(bags):
         MinEntropySVM(Candidates(), entropy="rao").fit(*bags[:2])
     with pytest.raises(CapabilityError):
         MinEntropySVM(Chain(), entropy="rao").fit([[[0.0]], [[1.0]]], [[0], [1]])
+
+
+COSTS = np.array([[0.0, 1.0, 4.0], [0.5, 0.0, 2.0], [3.0, 1.0, 0.0]])
+
+
+@pytest.mark.parametrize("entropy", [Renyi(0.5), Renyi(1.0), Renyi(math.inf), HavrdaCharvat(2.0)], ids=str)
+def test_slack_rescaling_multiplies_violations_by_losses(bags, entropy):
+    X, y, _ = bags
+    problem = Candidates(loss=COSTS)
+    samples = problem.bind(X, y, problem.schema(X, y))
+    rng, n = np.random.default_rng(0), samples.n_samples
+    w, step = rng.standard_normal(samples.n_params), 1e-6 * rng.standard_normal(samples.n_params)
+    truth, scores = samples.known_labels(), samples.renyi_scores(w, entropy)
+    own = scores[np.arange(n), truth]
+    written = [max(0, *(COSTS[t, k] * (1 + scores[i, k] - own[i]) for k in range(3))) for i, t in enumerate(truth)]
+    found = samples.renyi_slacks(w, np.ones(n), entropy, rescaling="slack")
+    np.testing.assert_allclose(found.value, written)
+    margins = EntropyMargins(samples, rng.random(n), entropy, "slack")
+    rise = (margins(w + step)[0] - margins(w - step)[0]) / 2
+    assert margins(w)[1] @ step == pytest.approx(rise, rel=1e-5)
+    loss = samples.loss(samples.best_under(w, np.argmax(scores, axis=1)).code)
+    assert (found.value >= loss - 1e-12).all()
+
+
+def test_solvers_agree_under_slack_rescaling(bags):
+    X, y, _ = bags
+    how = {"alpha": 2.0, "C": 5.0, "tol": 1e-5, "init": "zero", "max_iter": 3000, "rescaling": "slack"}
+    ends = [
+        MinEntropySVM(Candidates(loss=COSTS), solver=solver, **how).fit(X, y).objective_
+        for solver in ("lbfgs", "trust-region", "cccp")
+    ]
+    assert max(ends) - min(ends) <= 1e-4 * max(ends)
+
+
+def test_infinite_order_descends_under_slack_rescaling(bags):
+    X, y, _ = bags
+    model = MinEntropySVM(Candidates(loss=COSTS), alpha=math.inf, C=5.0, rescaling="slack").fit(X, y)
+    samples = model.problem.bind(X, y, model.schema_)
+    margins = EntropyMargins(samples, np.full(len(y), 5.0 / len(y)), math.inf, "slack")
+    assert margins(model.coef_)[0] == pytest.approx(model.objective_)
+    assert (np.diff([line.objective for line in model.history_]) <= 1e-9).all()

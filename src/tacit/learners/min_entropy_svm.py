@@ -73,6 +73,7 @@ class MinEntropySVM(SmoothLearner):
         Tsallis entropy, is for finite α. "rao" is the quadratic entropy under the problem's loss between hidden
         values, such as ``Candidates(loss="overlap")``; it has no order. See `tacit.oracle.entropies`
     beta : the type of "mathai-rathie", above 0 and above 1 − α; at 1 it is Rényi's
+    rescaling : "margin"; or "slack", ``ξ_i = max(0, max_{y ≠ y_i} Δ(y_i, y) [1 + R_α(y) − R_α(y_i)])``
     checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`. A checkpoint holds the final fit;
         cross-validation is repeated
     callbacks : functions called with every `SmoothStep`; one that returns True ends the fit
@@ -120,6 +121,7 @@ class MinEntropySVM(SmoothLearner):
     warm_start: bool = parameter(switch, default=False)
     entropy: str = parameter(choice(*ENTROPIES), default="renyi")
     beta: float = parameter(positive, default=1.0)
+    rescaling: str = parameter(choice("margin", "slack"), default="margin")
 
     def _rule(self) -> Rule:
         return LeastEntropy(self._entropy())
@@ -168,7 +170,7 @@ class MinEntropySVM(SmoothLearner):
         self.alpha_, self.C_ = best.alpha, best.C
 
     def _objective(self, oracle: Oracle, weights: Array) -> EntropyMargins:
-        return EntropyMargins(oracle, weights, self._entropy())
+        return EntropyMargins(oracle, weights, self._entropy(), self.rescaling)
 
     def _method(self, objective: Any, oracle: Oracle) -> Method[Any]:
         tol, significant = float(self.tol), float(self.tol) * float(objective.weights.sum())
@@ -177,7 +179,14 @@ class MinEntropySVM(SmoothLearner):
             solver = "cccp" if math.isinf(self.alpha_) else "lbfgs"
         if solver == "cccp" and math.isinf(self.alpha_):
             return RivalDescent(
-                oracle, objective.weights, Quadratic(), lambda task: Bundle(), tol, 1000, pace=self.pace
+                oracle,
+                objective.weights,
+                Quadratic(),
+                lambda task: Bundle(),
+                tol,
+                1000,
+                pace=self.pace,
+                rescaling=self.rescaling,
             )
         if self.pace is not None:
             return Paced(objective, significant, pace=self.pace, tol=STATIONARY)
@@ -309,7 +318,8 @@ def choose_entropy(
 
 @dataclass(frozen=True)
 class RivalTask(Task):
-    """A task whose slack is ``max(0, max over outputs of other labels of [ℓ + score] − score of the target)``.
+    """A task whose slack is ``max(0, max over outputs of other labels of [ℓ + score] − score of the target)``, or with
+    slack rescaling ``max(0, max over outputs of other labels of ℓ [1 + score − score of the target])``.
 
     It is the convex task of algorithm 5 of Kumar (2013): outputs with the true label do not compete, except the target.
     """
@@ -320,8 +330,12 @@ class RivalTask(Task):
 
     def _predict_rivals(self, w: Array, rows: Any = None) -> Assignment:
         target = take_code(self.oracle, self.target, rows)
-        found = self.oracle.predict_augmented(w, rows, rivals=True)
-        own = self.oracle.score(w, target, rows)
+        if self.rescaling == "margin":
+            found = self.oracle.predict_augmented(w, rows, rivals=True)
+            own = self.oracle.score(w, target, rows)
+        else:
+            found = self.oracle.predict_augmented(w, rows, target=target, rescaling=self.rescaling, rivals=True)
+            own = np.zeros(found.value.size)
         is_active = found.value > own
         return Assignment(np.where(is_active, found.code, target), np.where(is_active, found.value, own))
 

@@ -104,10 +104,13 @@ class ScoresEntropy(Oracle, Protocol):
         entropy of `tacit.oracle.entropies`."""
 
     @batch(join_slacks, per_row=("coef",))
-    def renyi_slacks(self, w: Array, coef: Array, alpha: Order, rows: Rows = None) -> Slacks:
+    def renyi_slacks(
+        self, w: Array, coef: Array, alpha: Order, rows: Rows = None, *, rescaling: str = "margin"
+    ) -> Slacks:
         """``ξ_i = max(0, max_{y ≠ y_i} [ℓ_i(y) + R_α(y)] − R_α(y_i))`` and a subgradient of Σ coef_i ξ_i, in one pass.
 
-        What is known of h counts: R_α(y_i) runs over the hidden values that are possible.
+        With ``rescaling="slack"`` it is ``max_{y ≠ y_i} ℓ_i(y) [1 + R_α(y) − R_α(y_i)]``, at least 0. What is known of
+        h counts: R_α(y_i) runs over the hidden values that are possible.
         """
 
 

@@ -175,14 +175,16 @@ class CellSums(ABC):
         table = cast(Any, self._hidden_loss).of
         return [table(int(i)) for i in np.arange(self.n_samples)[slice(None) if rows is None else rows]]
 
-    def renyi_slacks(self, w: Array, coef: Array, alpha: Order, rows: Rows = None) -> Slacks:
+    def renyi_slacks(
+        self, w: Array, coef: Array, alpha: Order, rows: Rows = None, *, rescaling: str = "margin"
+    ) -> Slacks:
         """See `tacit.oracle.capabilities.ScoresEntropy`."""
         n = self._count(rows)
         labels = self._known_labels(rows)
         values, rivals, features = np.empty(n), np.empty(n, np.int64), np.zeros(self.n_params)
         for out, part, starts in self._blocks(rows):
             found = self.score_entropy(self.possible_scores(w, part, starts), starts, part, alpha)
-            choice = choose_rivals(found.values, self.label_losses(part, starts), labels[out], coef[out])
+            choice = choose_rivals(found.values, self.label_losses(part, starts), labels[out], coef[out], rescaling)
             values[out], rivals[out] = choice[0], choice[1]
             if choice[2].any():
                 features += self.adjoint(found.weigh(starts, choice[2]), part)
@@ -251,11 +253,14 @@ class CellSums(ABC):
         return np.maximum.reduceat(own, starts[:-1] - starts[0], axis=1).T
 
 
-def choose_rivals(scores: Array, losses: Array, labels: Array, coef: Array) -> tuple[Array, Array, Array]:
+def choose_rivals(
+    scores: Array, losses: Array, labels: Array, coef: Array, rescaling: str = "margin"
+) -> tuple[Array, Array, Array]:
     """``ξ_i = max(0, max_{y ≠ y_i} [ℓ_i(y) + score(y)] − score(y_i))``, the y, and the weights of ``Σ coef_i ∂ξ_i``.
 
-    Rivals that tie share the weight, which gives a better direction than any one of them: at w = 0 all of them tie. A
-    label without any hidden value never competes. One that is true is an error: it could never be predicted.
+    With slack rescaling it is ``max(0, max_{y ≠ y_i} ℓ_i(y) [1 + score(y) − score(y_i)])``. Rivals that tie share the
+    weight, which gives a better direction than any one of them: at w = 0 all of them tie. A label without any hidden
+    value never competes. One that is true is an error: it could never be predicted.
     """
     rows = np.arange(labels.size)
     own = scores[rows, labels]
@@ -266,12 +271,18 @@ def choose_rivals(scores: Array, losses: Array, labels: Array, coef: Array) -> t
             f"a sample has {what} under its label (row {i} of {labels.size}); give it one, drop it, or scale the "
             "features"
         )
+    is_slack = rescaling == "slack"
     wished = losses + scores
+    if is_slack:
+        exists = scores > -np.inf
+        wished = np.where(exists, losses * (1 + np.where(exists, scores, 0.0) - own[:, None]), -np.inf)
     wished[rows, labels] = -np.inf
     rivals = np.argmax(wished, axis=1)
-    slack = wished[rows, rivals] - own
+    slack = wished[rows, rivals] - (0.0 if is_slack else own)
     is_active = slack > 0
     ties = (wished == wished[rows, rivals][:, None]) & is_active[:, None]
     weights = ties * (coef / np.maximum(ties.sum(axis=1), 1))[:, None]
-    weights[rows, labels] = np.where(is_active, -coef, 0.0)
+    if is_slack:
+        weights *= losses
+    weights[rows, labels] = -weights.sum(axis=1) if is_slack else np.where(is_active, -coef, 0.0)
     return np.maximum(slack, 0.0), rivals, weights

@@ -36,19 +36,21 @@ class EntropyMargins:
     oracle: Any
     weights: Array
     alpha: Order
+    rescaling: str = "margin"
 
     def __call__(self, w: Array) -> tuple[float, Array]:
-        found = self.oracle.renyi_slacks(w, self.weights, self.alpha)
+        found = self.oracle.renyi_slacks(w, self.weights, self.alpha, rescaling=self.rescaling)
         return 0.5 * float(w @ w) + float((self.weights * found.value).sum()), w + found.features
 
     def slack(self, w: Array) -> Array:
         """ξ_i(w) of every sample."""
-        value: Array = self.oracle.renyi_slacks(w, np.zeros(self.weights.size), self.alpha).value
+        nothing = np.zeros(self.weights.size)
+        value: Array = self.oracle.renyi_slacks(w, nothing, self.alpha, rescaling=self.rescaling).value
         return value
 
     def of(self, oracle: Oracle, weights: Array) -> EntropyMargins:
         """The same objective of other samples, or with other hidden values known."""
-        return EntropyMargins(oracle, weights, self.alpha)
+        return EntropyMargins(oracle, weights, self.alpha, self.rescaling)
 
 
 @dataclass(frozen=True)
@@ -316,6 +318,10 @@ class TangentModel:
         """(samples, labels): the linear parts of the tangents."""
         return _sum_by_label(scores, starts, V)
 
+    def _choose(self, values: Array, rows: Rows) -> tuple[Array, Array, Array]:
+        weights, rescaling = self.margins.weights[rows], self.margins.rescaling
+        return choose_rivals(values, self.losses[rows], self.labels[rows], weights, rescaling)
+
     def _weigh(self, V: Array, coef: Array, starts: Array, rows: Rows) -> Array:
         """The weights of all cells in the subgradient, given the coefficients of labels."""
         return np.asarray(V * np.repeat(coef, np.diff(starts), axis=0).T)
@@ -364,7 +370,7 @@ class LinearModel(TangentModel):
 
     def _slacks(self, scores: Array, starts: Array, rows: Rows, T: Array) -> tuple[Array, Array, Array]:
         values = self._apply(scores, starts, rows, T) + self.constants[rows]
-        slack, _, coef = choose_rivals(values, self.losses[rows], self.labels[rows], self.margins.weights[rows])
+        slack, _, coef = self._choose(values, rows)
         return slack, T, coef
 
 
@@ -386,7 +392,7 @@ class ConvexModel(TangentModel):
         values, V = self._sum_powers(scores, starts, self._powers(labels, T.shape[0]))
         values = values - _sum_by_label(scores, starts, T) - self.constants[rows]
         values[samples, labels] *= -1  # of the true label, N − tangent of P: what is subtracted
-        slack, _, coef = choose_rivals(values, self.losses[rows], labels, self.margins.weights[rows])
+        slack, _, coef = self._choose(values, rows)
         coef[samples, labels] *= -1
         return slack, V - T, coef
 

@@ -158,6 +158,18 @@ def test_arrays_that_no_model_has_are_refused(saved, kind, name, change, tmp_pat
         tacit.load(path)
 
 
+def test_the_number_that_is_not_finite_is_named(saved, tmp_path):
+    header, arrays = saved["Multiclass"]
+    coef = arrays["fact.coef_"].copy()
+    coef[3] = np.nan
+    with pytest.raises(StorageError, match=rf"coef_\[3\] is nan; all {coef.size} .* get the file again"):
+        tacit.load(seal(tmp_path / "model", header, {**arrays, "fact.coef_": coef}))
+    model = fitted("Multiclass")
+    model.coef_[3] = np.inf
+    with pytest.raises(ValueError, match=r"coef_\[3\] is inf"):
+        model.save(tmp_path / "other")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_lacks_an_array_or_a_fact_is_refused(saved, kind, tmp_path):
     header, arrays = saved[kind]

@@ -190,14 +190,15 @@ def test_without_resume_a_run_starts_anew(data, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda X, y: (X[:-1], y[:-1], {}), "samples: 400 then, 399 now"),
-        (lambda X, y: (X, y[::-1], {}), "labels: "),
-        (lambda X, y: (X * 1.001, y, {}), "features, labels and losses: "),
-        (lambda X, y: (np.where(np.arange(400)[:, None] == 7, 0.0, X), y, {}), "features, labels and losses: "),
-        (lambda X, y: (X, y, {"C": 50.0}), "C: "),
+        (lambda X, y: (X[:-1], y[:-1], {}), "differs: samples: 400 then, 399 now\\."),
+        (lambda X, y: (X, y[::-1], {}), "differs: labels\\."),
+        (lambda X, y: (X * 1.001, y, {}), "differs: features, labels and losses\\."),
+        (lambda X, y: (np.where(np.arange(400)[:, None] == 7, 0.0, X), y, {}), "differs: features, labels"),
+        (lambda X, y: (X, y, {"C": 50.0}), "differs: C: .* then, 50.0 now\\."),
+        (lambda X, y: (X * 1.001, y, {"C": 50.0}), "features.*C: "),
         (lambda X, y: (X, y, {"solver": Bundle(drop_after=7)}), "solver: "),
         (lambda X, y: (X, y, {"problem": Multiclass(fit_intercept=False)}), "problem: "),
-        (lambda X, y: (X, y, {"class_weight": "balanced"}), "sample weights and C: "),
+        (lambda X, y: (X, y, {"class_weight": "balanced"}), "differs: sample weights\\."),
         (lambda X, y: (X, y, {"random_state": 1}), "seed: "),
     ],
 )

@@ -35,7 +35,7 @@ def read_bytes(path: Path, max_bytes: Any = MAX_BYTES) -> bytes:
     ...     read_bytes(bomb, max_bytes=1000)
     Traceback (most recent call last):
     ...
-    ValueError: '...bomb.gz' unpacks to more than 1000 bytes, and at most 1000 are read; raise max_bytes= if you ...
+    ValueError: '...bomb.gz' unpacks to more than max_bytes=1000; raise it if you trust the file
     """
     room = whole_number("max_bytes", max_bytes, 1, 1 << 62)
     try:
@@ -46,7 +46,7 @@ def read_bytes(path: Path, max_bytes: Any = MAX_BYTES) -> bytes:
     except OSError as error:
         raise unreadable(path, error) from error
     if len(content) > room:
-        raise too_large(path, f"more than {room}", room)
+        raise too_large(path, room)
     return content
 
 
@@ -73,14 +73,13 @@ def check_promise(path: Path, promised: int, max_bytes: Any) -> None:
             "changed: fetch it again"
         )
     if promised > room:
-        raise too_large(path, str(promised), room)
+        raise too_large(path, room, promised)
 
 
-def too_large(path: Path, size: str, room: int) -> ValueError:
-    """The error of a file above the limit."""
-    return ValueError(
-        f"{quote(path)} unpacks to {size} bytes, and at most {room} are read; raise max_bytes= if you trust it"
-    )
+def too_large(path: Path, room: int, size: int | None = None) -> ValueError:
+    """The error of a file above the limit; ``size`` is what it unpacks to, where that is known."""
+    known = "" if size is None else f"{size} bytes, "
+    return ValueError(f"{quote(path)} unpacks to {known}more than max_bytes={room}; raise it if you trust the file")
 
 
 def unreadable(path: Path, error: OSError) -> OSError:

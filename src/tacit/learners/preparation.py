@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.data.arrays import Array, is_table
+from tacit.data.arrays import Array
 from tacit.data.labels import find_labels, read_labels
 from tacit.data.parameters import file_path, has_length, is_not_negative, number, numbers, shorten, switch, whole_number
 from tacit.data.ragged import Ragged
@@ -306,9 +306,12 @@ def _check_schema(model: Any) -> None:
 
 
 def _check_weights(coef: Array, n_params: int) -> None:
-    if not is_table(coef, 1, "f") or coef.dtype != np.float64 or coef.shape != (n_params,):
+    if not isinstance(coef, np.ndarray) or coef.dtype != np.float64 or coef.shape != (n_params,):
         found = f"{coef.dtype} of shape {coef.shape}" if isinstance(coef, np.ndarray) else shorten(coef)
-        raise ValueError(f"coef_ must be {n_params} finite numbers in double precision, got {found}")
+        raise ValueError(f"coef_ must be {n_params} numbers in double precision, got {found}")
+    wrong = np.flatnonzero(~np.isfinite(coef))
+    if wrong.size:
+        raise ValueError(f"coef_[{wrong[0]}] is {coef[wrong[0]]}; all {n_params} numbers must be finite")
 
 
 def check_history(name: str, lines: Any) -> Any:

@@ -21,6 +21,17 @@ from tacit.runtime.archive import StorageError, kind_of, read_archive, remove_un
 MAX_TIME_SHARE = 0.05
 """Writing checkpoints may take this share of the running time at the most."""
 
+CHECKSUMS = {
+    "features, labels and losses": ("problem", "samples", "labels"),
+    "labels": ("samples",),
+    "sample weights and C": ("C", "samples"),
+    "penalty": ("problem", "weights in w"),
+    "sequences and labels": (),
+    "relevances of triplets": (),
+    "queries": (),
+}
+"""Checksums in fingerprints. Errors do not show their values; those that differ because one of these does are left out."""
+
 
 class Checkpoint:
     """A file that holds the state of a run.
@@ -71,11 +82,7 @@ class Checkpoint:
         then = header.get("run")
         if not isinstance(then, dict):
             raise StorageError(f"the checkpoint {shorten(str(self.path))} does not say which run it belongs to")
-        other = {name: now for name, now in self._fingerprint.items() if then.get(name) != now}
-        differences = [
-            f"{name}: {one_line(str(then.get(name)))} then, {one_line(str(now))} now" for name, now in other.items()
-        ]
-        if differences:
+        if differences := _describe_differences(then, self._fingerprint):
             raise ValueError(
                 f"the checkpoint {shorten(str(self.path))} is of another run; what differs: {'; '.join(differences)}. "
                 "Resume with the same data and parameters, or start again with resume=False"
@@ -92,6 +99,18 @@ class Checkpoint:
                 f"the checkpoint {shorten(str(self.path))} cannot be resumed "
                 f"({type(error).__name__}: {reason(error)}); start again with resume=False"
             ) from error
+
+
+def _describe_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs between two fingerprints, in words that a user can read."""
+    other = [name for name, value in now.items() if then.get(name) != value]
+    causes = [name for name in other if not set(CHECKSUMS.get(name, ())) & set(other)]
+    return [
+        name.removesuffix(" and C")
+        if name in CHECKSUMS
+        else f"{name}: {one_line(str(then.get(name)))} then, {one_line(str(now[name]))} now"
+        for name in causes
+    ]
 
 
 def stored_array(snapshot: Mapping[str, Any], name: str, shape: tuple[int, ...], kinds: str = "f") -> Array:

@@ -75,7 +75,7 @@ def load(path: str | os.PathLike[str], problem: Any = None, classes: Iterable[ty
     try:
         return _build(kind, params, attributes)
     except Exception as error:  # any part may refuse what the file holds
-        raise StorageError(f"{where} is not a tacit model: {_reason(error)}") from error
+        raise StorageError(f"{where} is not a tacit model: {_reason(error)}; get the file again") from error
 
 
 def _build(kind: Any, params: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:

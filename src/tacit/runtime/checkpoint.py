@@ -30,7 +30,7 @@ CHECKSUMS = {
     "relevances of triplets": (),
     "queries": (),
 }
-"""Checksums in fingerprints. Errors do not show their values; those that differ because one of these does are left out."""
+"""Checksums in fingerprints. Errors do not show their values, and leave out those that change with another entry."""
 
 
 class Checkpoint:

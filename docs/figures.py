@@ -194,7 +194,7 @@ def order_curve(model: Any, ax: Any = None) -> Any:
     return ax
 
 
-def places_in_sequences(
+def motif_chances(
     model: Any,
     X: Sequence[str],
     samples: Sequence[int],

@@ -209,12 +209,12 @@ def require_hidden(learner: Any, oracle: Oracle) -> None:
     if unknown.size and completes_labels(oracle):
         raise ValueError(
             f"{type(learner).__name__} needs every tag, but y[{unknown[0]}] has missing ones (-1 or None), like "
-            f"{unknown.size} sequences in all; complete them, leave them out, or use a learner for hidden values"
+            f"{unknown.size} sequences in all; complete them, leave them out, or use tacit.LatentSVM"
         )
     if unknown.size:
         raise ValueError(
             f"{type(learner).__name__} needs the hidden value of every sample, but {unknown.size} are unknown (first: "
-            f"sample {unknown[0]}); give them with fit(X, y, hidden=...), or use a learner for hidden values"
+            f"sample {unknown[0]}); give them with fit(X, y, hidden=...), or use tacit.LatentSVM"
         )
 
 

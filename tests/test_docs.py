@@ -59,13 +59,6 @@ def test_the_python_of_a_page_runs_and_prints_what_it_shows(page, monkeypatch, t
         )
 
 
-def test_the_examples_of_the_readme_run():
-    blocks = list(BLOCK.finditer((DOCS.parent / "README.md").read_text(encoding="utf-8")))
-    assert len(blocks) == 4
-    for block in blocks[1:]:  # the first is that of docs/index.md, with more starts
-        exec(compile(block["code"], "README.md", "exec"), {})
-
-
 def run_page(page, text):
     """Yield every block of Python with what it prints."""
     module = ModuleType(f"page_{page.stem}")

@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 import tacit
+from tacit import SelfPaced
 from tacit.ranking import GlobalRanker, MixtureRanker, TransductiveRanker, Triplets
 from tacit.ranking.mixture import Mixture
 from tacit.ranking.mixture_ranker import with_constant
@@ -144,6 +145,39 @@ def test_a_stopped_fit_resumes_to_the_same_bits(data, fitted, tmp_path):
     assert np.array_equal(whole.gate_, fitted.gate_)
 
 
+def test_terms_of_queries_are_means_of_listed_hinges_and_a_part_keeps_their_factor(data):
+    X, y, group, features, _ = data
+    mixture = objective_of(X, y, group, features)
+    rng = np.random.default_rng(5)
+    Z, W = rng.standard_normal((2, 4)), rng.standard_normal((2, 4))
+    hinges = {}
+    for q, a, b in Triplets.from_groups(y, group).to_array():
+        gate = np.exp(W @ np.append(features[q], 1))
+        hinge = 1 - (X[a] - X[b]) / mixture.training.scale @ (gate / gate.sum() @ Z)
+        hinges.setdefault(q, []).append(max(0.0, hinge))
+    np.testing.assert_allclose(mixture.query_terms(Z, W), [np.mean(hinges[q]) for q in sorted(hinges)])
+    assert mixture.take(np.array([0, 3, 7])).weight == pytest.approx(mixture.weight)
+
+
+def test_a_pace_lets_queries_in_and_ends_with_all(data):
+    X, y, group, features, _ = data
+    ranker = MixtureRanker(2, n_init=1, pace=SelfPaced(start=0.3)).fit(X, y, group=group, query_features=features)
+    counts = [line.samples_in for line in ranker.history_]
+    assert counts[0] == counts[1] == counts[-1] > min(counts)
+    assert ranker.status_.name == "CONVERGED"
+
+
+def test_a_stopped_paced_fit_resumes_to_the_same_bits(data, tmp_path):
+    X, y, group, features, _ = data
+    settings, path = {"n_classes": 2, "n_init": 1, "pace": SelfPaced(start=0.3)}, tmp_path / "state"
+    whole = MixtureRanker(**settings).fit(X, y, group=group, query_features=features)
+    stop = [lambda step: step.iteration == 3]
+    MixtureRanker(**settings, checkpoint=path, callbacks=stop).fit(X, y, group=group, query_features=features)
+    resumed = MixtureRanker(**settings, checkpoint=path, resume=True).fit(X, y, group=group, query_features=features)
+    assert np.array_equal(resumed.gate_, whole.gate_)
+    assert [line.samples_in for line in resumed.history_] == [line.samples_in for line in whole.history_]
+
+
 def test_ctrl_c_keeps_the_best_so_far(data):
     X, y, group, features, _ = data
 
@@ -194,6 +228,8 @@ def test_a_checkpoint_of_another_shape_is_refused(data, tmp_path):
         ({"gate_penalty": 0}, "gate_penalty"),
         ({"n_init": 1.5}, "n_init"),
         ({"validation": 1}, "validation"),
+        ({"pace": SelfPaced(mu=1.0)}, "mu"),
+        ({"pace": SelfPaced(warmup=50)}, "max_iter"),
     ],
 )
 def test_bad_parameters_are_refused(data, params, message):

@@ -253,7 +253,8 @@ class AlternatingSubgradient(Descent):
 
     Their equation 9 lacks the weights λ_g of the groups, and groups that are zero, where 0 is a valid subgradient. A
     step has the length ``1 / (rises + 1)``. It never makes a group exactly zero. Kept is the best point; a start ends
-    when `SUBGRADIENT_STEPS` steps decrease its objective by less than ``C · tol``. The penalty is a group norm.
+    when `SUBGRADIENT_STEPS` steps decrease its objective by less than ``C · tol``. The penalty is a group norm. While a
+    pace leaves samples out, the steps of an iteration are on those that are easy at its beginning.
     """
 
     state: ClassVar[Any] = SubgradientState
@@ -266,6 +267,32 @@ class AlternatingSubgradient(Descent):
         return now
 
     def step(self, now: SubgradientState) -> SubgradientState:
+        if self._is_pacing(now):
+            return self._step_easy(now)
+        end = self._follow(now, self.weights)
+        has_paced = self.pace is None or bool(np.isfinite(now.threshold))
+        return replace(
+            end,
+            is_in=np.ones_like(now.is_in),
+            is_done=now.objective - end.objective < self.significant and has_paced,
+        )
+
+    def _step_easy(self, now: SubgradientState) -> SubgradientState:
+        """Steps on the samples that are easy now. The next ones begin afresh, on others: objectives differ."""
+        assert self.pace is not None
+        slack, share, unit = self.slack(now.w, now.target), *self._shares()
+        paced = self.pace.can_leave_out(self.oracle)
+        last = None if now.changed else now.is_in[paced]
+        threshold = self.pace.next_threshold((unit * slack)[paced], now.threshold, last, share[paced])
+        is_in = self.pace.choose(unit * slack, threshold) | (share == 0) | ~paced
+        begin = replace(now, objective=np.inf, present_w=now.w, present_objective=np.inf, rises=0)
+        end = self._follow(begin, self.weights * is_in) if is_in.any() else replace(begin, iteration=now.iteration + 1)
+        objective = self.objective(end.w, end.target)
+        end = replace(end, present_w=end.w, present_objective=np.inf, rises=0)
+        return replace(end, objective=objective, is_in=is_in, threshold=threshold)
+
+    def _follow(self, now: SubgradientState, weights: Array) -> SubgradientState:
+        """`SUBGRADIENT_STEPS` steps with these weights of samples."""
         oracle, penalty = self.oracle.exact(), self.penalty
         assert isinstance(penalty, GroupNorm)
         best, best_target, lowest = now.w, now.target, now.objective
@@ -273,7 +300,7 @@ class AlternatingSubgradient(Descent):
         for _ in range(SUBGRADIENT_STEPS):
             if w.any():  # at w = 0 all hidden values tie, and the first ones stay
                 target = oracle.impute(w, prefer=target).code
-            task = Task(oracle, self.weights, target, penalty, self.rescaling)
+            task = Task(oracle, weights, target, penalty, self.rescaling)
             plane = task.plane(task.predict_augmented(w).code)
             objective = penalty.value(w) + plane.value(w)
             if not np.isfinite(objective):
@@ -290,10 +317,10 @@ class AlternatingSubgradient(Descent):
             objective=lowest,
             changed=self._count_changed(best_target, now.target),
             iteration=now.iteration + 1,
+            n_warm=now.n_warm + 1,
             present_w=w,
             present_objective=last,
             rises=rises,
-            is_done=now.objective - lowest < self.significant,
         )
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.specs import choice, estimator, parameter, positive, switch, whole
 from tacit.learners.descents.multistart import MAX_STARTS, Method
+from tacit.learners.descents.paced import Paced
+from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.learner import Traits
 from tacit.learners.rules import BestOutput, LikeliestLabel, Rule
 from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothState, SmoothStep
@@ -38,6 +40,8 @@ class HiddenCRF(SmoothLearner):
     C : coefficient of the mean log-loss against ½‖w‖²
     method : "lbfgs" minimises the objective itself. "em" is expectation maximisation: it repeatedly fits a CRF to the
         features expected given the labels; "hard-em" takes the best hidden value in place of the expectation
+    pace : None for all samples at once, or `tacit.SelfPaced()`: samples of a high log-loss (of hard EM, with the best
+        hidden value in place of the sum) come in later. A step is then one round of the pace, see `SmoothStep`
     rule : "sum" predicts the label of the highest probability, "max" that of the best single output. For sequences
         whose tags have states, "sum" takes the likeliest tag of every token (marginal decoding), "max" the tags of the
         best states (Viterbi)
@@ -48,7 +52,7 @@ class HiddenCRF(SmoothLearner):
         stochastic latent SVM; "k-means" groups the tokens of every tag
     tol : stop when half the squared norm of the gradient is below ``tol`` times the objective. Where every hidden value
         is known this bounds the relative gap
-    max_iter : steps per start
+    max_iter : steps per start; with a pace, rounds
     class_weight : None, "balanced", or a factor for C by label
     warm_start : the first start begins at the present `coef_`
     checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`
@@ -84,6 +88,7 @@ class HiddenCRF(SmoothLearner):
     max_iter: int = parameter(whole(), default=1000)
     class_weight: Any = None
     warm_start: bool = parameter(switch, default=False)
+    pace: SelfPaced | None = parameter(optional_pace, default=None)
 
     def _rule(self) -> Rule:
         return LikeliestLabel() if self.rule == "sum" else BestOutput()
@@ -97,12 +102,17 @@ class HiddenCRF(SmoothLearner):
         return self._label_posteriors(oracle, 1.0)
 
     def _objective(self, oracle: Oracle, weights: Array) -> Likelihood:
-        return Likelihood(oracle, weights)
+        return Likelihood(oracle, weights, self.method == "hard-em")
 
     def _method(self, objective: Any, oracle: Oracle) -> Method[Any]:
-        if self.method == "lbfgs":
-            return QuasiNewton(objective, oracle, oracle.n_samples, float(self.tol))
-        return EM(objective, oracle, self.method == "hard-em", float(self.tol))
+        tol, is_smooth = float(self.tol), self.method == "lbfgs"
+
+        def descend(part: Likelihood, n_samples: int) -> Method[Any]:
+            return QuasiNewton(part, oracle, n_samples, tol) if is_smooth else EM(part, oracle, part.is_hard, tol)
+
+        if self.pace is None:
+            return descend(objective, oracle.n_samples)
+        return Paced(objective, oracle, descend, self.pace, warm_steps=10 if is_smooth else 1)
 
     def _bound(self, state: SmoothState) -> float:
         return state.objective - 0.5 * state.slope**2 if np.isfinite(state.slope) else -np.inf
@@ -113,11 +123,12 @@ class Likelihood:
     """``½‖w‖² − Σ_i c_i log p(y_i | x_i)``, with ``p(y | x) = Σ_h exp s(y, h) / Σ_{y,h} exp s(y, h)``.
 
     Where a hidden value is known, or known to be in a set, the sum is over the possible values. The gradient
-    of a sample is ``E[Ψ] − E[Ψ | y_i]``, from one pass of the oracle.
+    of a sample is ``E[Ψ] − E[Ψ | y_i]``, from one pass of the oracle. ``is_hard`` says that hard EM minimises it.
     """
 
     oracle: Any
     weights: Array
+    is_hard: bool = False
 
     def __call__(self, w: Array) -> tuple[float, Array]:
         found = self.oracle.expectations(w, free=self.weights, truth=-self.weights)
@@ -125,7 +136,14 @@ class Likelihood:
 
     def of(self, oracle: Oracle, weights: Array) -> Likelihood:
         """The same objective of other samples, or with other hidden values known."""
-        return Likelihood(oracle, weights)
+        return Likelihood(oracle, weights, self.is_hard)
+
+    def slack(self, w: Array) -> Array:
+        """−log p(y_i | x_i) of every sample; of hard EM −log p(y_i, h | x_i) with the best h."""
+        if self.is_hard:
+            return np.asarray(self.oracle.expectations(w, free=0.0).free - self.oracle.impute(w).value)
+        found = self.oracle.expectations(w, free=0.0, truth=0.0)
+        return np.asarray(found.free - found.truth)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from scipy.special import expit
 
 from tacit.data.arrays import Array
 from tacit.data.specs import estimator, parameter, positive, switch, whole
-from tacit.learners.descents.multistart import MAX_STARTS
+from tacit.learners.descents.multistart import MAX_STARTS, Method
+from tacit.learners.descents.paced import Paced
+from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.learner import Traits
 from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothState
 from tacit.oracle import Assignment, CapabilityError, Oracle, Schema, capability
@@ -42,9 +44,10 @@ class LatentLogistic(SmoothLearner):
     C : coefficient of the mean loss against ½‖w‖²
     n_init, init : as in `HiddenCRF`; ``init`` may also be a list of weights by name, one per start
     tol : stop when ten steps together decrease the objective by less than C · tol, or the slope is nearly zero
-    max_iter : steps per start
+    max_iter : steps per start; with a pace, rounds
     class_weight : None, "balanced" (both classes count half), or a factor for C by label
     warm_start : the first start begins at the present `coef_`
+    pace : None for all samples at once, or `tacit.SelfPaced()`, as in `HiddenCRF`
     checkpoint, resume, n_jobs, random_state, verbose, callbacks : as in `HiddenCRF`
 
     Attributes
@@ -76,6 +79,7 @@ class LatentLogistic(SmoothLearner):
     max_iter: int = parameter(whole(), default=1000)
     class_weight: Any = None
     warm_start: bool = parameter(switch, default=False)
+    pace: SelfPaced | None = parameter(optional_pace, default=None)
 
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> LatentLogistic:
         """Learn from labelled samples; the arguments are those of `HiddenCRF.fit`."""
@@ -105,9 +109,15 @@ class LatentLogistic(SmoothLearner):
     def _objective(self, oracle: Oracle, weights: Array) -> LogisticLoss:
         return LogisticLoss(oracle, weights, self._is_free)
 
-    def _method(self, objective: Any, oracle: Oracle) -> QuasiNewton:
+    def _method(self, objective: Any, oracle: Oracle) -> Method[Any]:
         significant = float(self.tol) * float(objective.weights.sum())
-        return QuasiNewton(objective, oracle, oracle.n_samples, STATIONARY, significant)
+
+        def descend(part: LogisticLoss, n_samples: int) -> QuasiNewton:
+            return QuasiNewton(part, oracle, n_samples, STATIONARY, significant)
+
+        if self.pace is None:
+            return descend(objective, oracle.n_samples)
+        return Paced(objective, oracle, descend, self.pace)
 
     def _bound(self, state: SmoothState) -> float:
         return -np.inf
@@ -134,6 +144,11 @@ class LogisticLoss:
     def of(self, oracle: Oracle, weights: Array) -> LogisticLoss:
         """The same objective of other samples, or with other hidden values known."""
         return LogisticLoss(oracle, weights, False)
+
+    def slack(self, w: Array) -> Array:
+        """The logistic loss of every sample."""
+        truth, rival = self._best_outputs(w)
+        return np.asarray(np.logaddexp(0.0, rival.value - truth.value))
 
     def _best_outputs(self, w: Array) -> tuple[Assignment, Assignment]:
         """Under the true label, and under the other one."""

@@ -14,6 +14,7 @@ from tacit.data.arrays import Array
 from tacit.data.parameters import random_numbers
 from tacit.data.specs import estimator, not_negative, optional, parameter, switch, table, whole
 from tacit.learners.descents.multistart import MAX_STARTS, Method, MultiStart, Weights
+from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.descents.starts import propose
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import LEARNED, bind_samples, has_hidden_states, open_checkpoint, read_weights
@@ -55,6 +56,9 @@ class LatentPerceptron(Learner):
         plain perceptron. Only for problems that learn online, one sample at a time
     n_init : number of starts; the one with the lowest loss in its last epoch is kept. The first begins with w = 0, or
         hidden values that the problem proposes, the others with random hidden values
+    pace : None for all samples at once, or `tacit.SelfPaced()`: after its warm-up, epochs read the samples that are
+        easy. Their term is by how much the best output beats the best one with the right label. It has no scale, since
+        there is no C: their share grows from ``start`` by the factor ``mu`` per epoch, until all are in
     checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`
     callbacks : functions called with every `SmoothStep`, one per epoch; one that returns True ends the fit
 
@@ -64,7 +68,7 @@ class LatentPerceptron(Learner):
     last_coef_, n_averaged_ : the weights after the last batch, and the number of batches that `coef_` is a mean of
     hidden_ : the best hidden value of every training sample
     history_ : one `SmoothStep` per epoch of the best start; its ``objective`` is the mean loss of predictions before
-        their samples were learned from, ``samples_in`` the number of mistakes
+        their samples were learned from, ``samples_in`` the number of mistakes, or with a pace of the samples read
     runs_ : all starts
     status_, n_iter_ : CONVERGED after an epoch without a mistake, else MAX_ITER; and the epochs of the best start
 
@@ -88,6 +92,7 @@ class LatentPerceptron(Learner):
     batch_size: int | None = parameter(optional(whole()), default=None)
     margin: float = parameter(not_negative, default=0.0)
     n_init: int = parameter(whole(1, MAX_STARTS), default=1)
+    pace: SelfPaced | None = parameter(optional_pace, default=None)
 
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> LatentPerceptron:
         """Learn from labelled samples.
@@ -134,6 +139,8 @@ class LatentPerceptron(Learner):
         first call.
         """
         self._check_parameters()
+        if self.pace is not None:
+            raise ValueError("partial_fit reads every sample once, so that none can come later; use pace=None, or fit")
         if hasattr(self, "coef_"):
             oracle = self._bind(X, y, hidden)
             require(type(self).__name__, self.problem, oracle, NEEDS)
@@ -158,12 +165,12 @@ class LatentPerceptron(Learner):
     def _epochs(self, oracle: Oracle, weights: Array, seed: int, schema: Schema) -> OnlineEpochs:
         settings = weights, bool(self.average), bool(self.shuffle), seed
         if capability(oracle, LearnsOnline) is not None and self.batch_size in (None, 1):
-            return OnlineEpochs(oracle, *settings, float(self.margin))
+            return OnlineEpochs(oracle, *settings, float(self.margin), self.pace)
         if self.margin:
             require(f"LatentPerceptron(margin={self.margin})", self.problem, oracle, LearnsOnline, "use margin=0")
         size = -(-oracle.n_samples // MAX_BATCHES) if self.batch_size is None else int(self.batch_size)
         lower = Quadratic().in_blocks(schema, self.problem.lower_bounds(schema)).lower
-        return Epochs(oracle, *settings, batch_size=size, lower=lower)
+        return Epochs(oracle, *settings, pace=self.pace, batch_size=size, lower=lower)
 
     def _keep(self, state: EpochState) -> None:
         self.coef_, self.last_coef_, self.n_averaged_ = state.w, state.last, state.count
@@ -176,6 +183,15 @@ class LatentPerceptron(Learner):
         super()._check_parameters()
         if self.margin and self.batch_size not in (None, 1):
             raise ValueError(f"margin={self.margin} needs batch_size=None or 1, got batch_size={self.batch_size}")
+        if self.pace is None:
+            return
+        if self.pace.K is not None:
+            raise ValueError(f"K={self.pace.K} needs an objective, which a perceptron lacks; use SelfPaced(start=...)")
+        needed = int(self.pace.warmup) + self.pace.n_shares + 1
+        if needed > self.epochs:
+            raise ValueError(
+                f"{self.pace} lets all samples in at epoch {needed}, but epochs={self.epochs}; raise epochs or mu"
+            )
 
 
 @dataclass(frozen=True)
@@ -197,6 +213,7 @@ class OnlineEpochs(Method[EpochState]):
     shuffle: bool
     seed: int
     margin: float = 0.0
+    pace: SelfPaced | None = None
 
     state: ClassVar[Any] = EpochState
     line_type: ClassVar[Any] = SmoothStep
@@ -205,21 +222,38 @@ class OnlineEpochs(Method[EpochState]):
         return EpochState(w=w, last=w)
 
     def step(self, now: EpochState) -> EpochState:
-        n, count = self.oracle.n_samples, now.count
-        order = self._order(now.iteration) if self.shuffle else np.arange(n)
+        is_in, count = self._choose(now), now.count
+        order = self._order(now.iteration) if self.shuffle else np.arange(self.oracle.n_samples)
+        order = order[is_in[order]]
+        n = order.size
         weights, ones = self.weights[order], np.ones(n)
         online = cast(LearnsOnline, self.oracle)
         found = online.learn_online(now.last, order, weights, ones, ones / (count + n), margin=self.margin)
         mean = now.w * (count / (count + n)) + found.total if self.average else found.w
         lost = float((weights * found.lost).sum())
-        return self._after(now, mean, found.w, lost, found.mistakes, n)
+        return self._after(now, mean, found.w, lost, found.mistakes, n, is_in)
+
+    def _choose(self, now: EpochState) -> Array:
+        """The mask of the samples of the next epoch: the easy ones of the pace."""
+        is_in = np.ones(self.oracle.n_samples, dtype=bool)
+        n_rounds = -1 if self.pace is None else now.iteration - int(self.pace.warmup)
+        if self.pace is None or not 0 <= n_rounds < self.pace.n_shares:
+            return is_in
+        paced = self.pace.can_leave_out(self.oracle)
+        term = self.oracle.predict(now.w).value - self.oracle.impute(now.w).value
+        is_in[paced] = self.pace.choose_share(term[paced], n_rounds, self.weights[paced])
+        return is_in
 
     def _order(self, epoch: int) -> Array:
         return np.random.default_rng((self.seed, epoch)).permutation(self.oracle.n_samples)
 
-    def _after(self, now: EpochState, mean: Array, w: Array, lost: float, mistakes: int, batches: int) -> EpochState:
-        numbers = mean, np.inf, now.evaluations + batches, mistakes, w, now.count + batches
-        return EpochState(lost / float(self.weights.sum()), now.iteration + 1, mistakes == 0, True, *numbers)
+    def _after(
+        self, now: EpochState, mean: Array, w: Array, lost: float, mistakes: int, batches: int, is_in: Array
+    ) -> EpochState:
+        n_read = mistakes if self.pace is None else int(is_in.sum())
+        numbers = mean, np.inf, now.evaluations + batches, n_read, w, now.count + batches
+        loss, is_done = lost / float(self.weights[is_in].sum()), mistakes == 0 and bool(is_in.all())
+        return EpochState(loss, now.iteration + 1, is_done, True, *numbers)
 
 
 @dataclass(frozen=True)
@@ -235,8 +269,8 @@ class Epochs(OnlineEpochs):
 
     def step(self, now: EpochState) -> EpochState:
         mean, w, count = now.w, now.last, now.count
-        lost, mistakes = 0.0, 0
-        for rows in self._batches(now.iteration):
+        lost, mistakes, is_in = 0.0, 0, self._choose(now)
+        for rows in self._batches(now.iteration, is_in):
             predicted = self.oracle.predict(w, rows).code
             loss, weights = self.oracle.loss(predicted, rows), self.weights[rows]
             coef = weights * (loss > 0)
@@ -247,7 +281,7 @@ class Epochs(OnlineEpochs):
                 w = w if self.lower is None else np.maximum(w, self.lower)
             count += 1
             mean = mean + (w - mean) / count if self.average else w
-        return self._after(now, mean, w, lost, mistakes, count - now.count)
+        return self._after(now, mean, w, lost, mistakes, count - now.count, is_in)
 
     def _move(self, w: Array, predicted: Array, coef: Array, rows: Any) -> Array:
         """Σ coef_i [Ψ(x_i, y_i, h*) − Ψ(x_i, ŷ, ĥ)] over the mistakes."""
@@ -264,13 +298,14 @@ class Epochs(OnlineEpochs):
         away: Array = self.oracle.features(predicted, coef[wrong], chosen)
         return towards - away
 
-    def _batches(self, epoch: int) -> Iterator[Any]:
+    def _batches(self, epoch: int, is_in: Array) -> Iterator[Any]:
         n, size = self.oracle.n_samples, self.batch_size
-        if not self.shuffle:
+        if not self.shuffle and is_in.all():
             yield from (slice(first, min(first + size, n)) for first in range(0, n, size))
             return
-        order = self._order(epoch)
-        yield from (np.sort(order[first : first + size]) for first in range(0, n, size))
+        order = self._order(epoch) if self.shuffle else np.arange(n)
+        order = order[is_in[order]]
+        yield from (np.sort(order[first : first + size]) for first in range(0, order.size, size))
 
 
 def _first_weights(oracle: Oracle, start: int, seed: int) -> Array:

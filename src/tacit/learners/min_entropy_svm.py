@@ -17,8 +17,9 @@ from tacit.data.arrays import Array
 from tacit.data.parameters import numbers, shorten
 from tacit.data.specs import between, choice, estimator, parameter, positive, switch, whole
 from tacit.learners.descents.descent import Descent, LatentState
-from tacit.learners.descents.entropy import ConvexConcave, EntropyMargins, KinkedDescent, Paced, TrustRegion
+from tacit.learners.descents.entropy import ConvexConcave, EntropyMargins, KinkedDescent, TrustRegion
 from tacit.learners.descents.multistart import MAX_STARTS, Method
+from tacit.learners.descents.paced import Paced
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.learner import Traits, overflows
 from tacit.learners.path import cut_folds
@@ -189,7 +190,9 @@ class MinEntropySVM(SmoothLearner):
                 rescaling=self.rescaling,
             )
         if self.pace is not None:
-            return Paced(objective, significant, pace=self.pace, tol=STATIONARY)
+            return Paced(
+                objective, oracle, lambda part, n: QuasiNewton(part, oracle, n, STATIONARY, significant), self.pace
+            )
         if solver == "trust-region":
             return TrustRegion(objective, significant)
         if solver == "cccp":

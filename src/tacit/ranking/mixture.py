@@ -21,7 +21,8 @@ from scipy.optimize import minimize as minimise_smoothly
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
-from tacit.learners.descents.multistart import DescentState, Method, Numbers, Planes, Sizes
+from tacit.learners.descents.multistart import DescentState, Mask, Method, Numbers, Planes, Sizes
+from tacit.learners.descents.pacing import SelfPaced
 from tacit.ranking.oracle import Training, ranking_task
 from tacit.runtime.archive import record
 from tacit.solvers import Bundle, minimise
@@ -35,13 +36,17 @@ MAX_PLANES = 40
 
 @record
 class MixtureStep(NamedTuple):
-    """One line of the history: the objective after a step, and the share of queries that changed class (``moved``)."""
+    """One line of the history: the objective after a step, and the share of queries that changed class (``moved``).
+
+    ``samples_in`` is the number of queries that the step learned from: all, unless a pace leaves some out.
+    """
 
     start: int
     iteration: int
     seconds: float
     objective: float
     moved: float
+    samples_in: int
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,16 @@ class Mixture:
         """The objective."""
         losses, _ = self.training.oracle().query_slopes(softmax(self.inputs @ W.T) @ Z)
         return self._penalty(Z, W) + self.weight * losses
+
+    def query_terms(self, Z: Array, W: Array) -> Array:
+        """(queries,) the mean hinge of the triplets of every query."""
+        oracle = self.training.oracle(softmax(self.inputs @ W.T))
+        return oracle.predict_augmented(Z.ravel()).value / self.training.triplets.per_query
+
+    def take(self, queries: Array) -> Mixture:
+        """The objective of some queries; a triplet has the same factor as in that of all."""
+        part = Mixture(self.training.take(queries), self.inputs[queries], 1.0, self.gate_penalty)
+        return replace(part, C=self.weight / part.weight)
 
     def gradient(self, Z: Array, W: Array) -> tuple[Array, Array]:
         """The slopes of the objective in Z and in W."""
@@ -122,6 +137,8 @@ class MixtureState(DescentState):
     Z: Numbers = field(default_factory=lambda: np.empty((0, 0)))
     planes: Planes = field(default_factory=lambda: np.empty((0, 0), np.int64))
     moved: float = 1.0
+    threshold: float = np.inf  # 1/K of the pace: a query is in while (C/T) · its mean hinge is at most this
+    is_in: Mask = field(default_factory=lambda: np.empty(0, bool))
 
     def as_result(self) -> MixtureState:
         """The same without its planes, which only the next step needs."""
@@ -137,12 +154,15 @@ class MixtureDescent(Method[MixtureState]):
     mixture : the objective
     gates : to start from
     tol, max_iter : a start ends when a step lowers the objective by less than this share of it, or after so many
+    pace : None for all queries at once. Otherwise steps after the warm-up are on the queries that are easy, until all
+        were in; the objective may rise then
     """
 
     mixture: Mixture
     gates: list[Array]
     tol: float
     max_iter: int
+    pace: SelfPaced | None = None
 
     state: ClassVar[Any] = MixtureState
     line_type: ClassVar[Any] = MixtureStep
@@ -155,27 +175,58 @@ class MixtureDescent(Method[MixtureState]):
         """The first state of a start, before its first solve."""
         W, oracle = self.gates[start], self.mixture.training.oracle()
         planes = np.empty((0, int(oracle.code_offsets[-1])), oracle.code_type)
-        return MixtureState(start=start, W=W, Z=np.zeros((len(W), oracle.n_params)), planes=planes)
+        everyone = np.ones(oracle.n_samples, dtype=bool)
+        return MixtureState(start=start, W=W, Z=np.zeros((len(W), oracle.n_params)), planes=planes, is_in=everyone)
 
     def step(self, now: MixtureState) -> MixtureState:
         if now.iteration == 0:
             Z, planes, objective = self.mixture.fit_classes(now.W, None, None, self.tol)
             has_gate = len(now.W) > 1  # the gate of one class does nothing
             return replace(now, Z=Z, planes=planes, objective=objective, iteration=1, is_done=not has_gate)
+        has_paced = bool(now.is_in.all() and np.isfinite(now.threshold))
+        if self.pace is not None and now.iteration >= self.pace.warmup and not has_paced:
+            return self._step_easy(now, self.pace)
         W = self.mixture.improve_gate(now.Z, now.W)
+        is_warming = self.pace is not None and not np.isfinite(now.threshold)
+        if is_warming and W is now.W:
+            return replace(now, moved=0.0, iteration=now.iteration + 1)
         if W is now.W:
             return replace(now, is_done=True)
         Z, planes, objective = self.mixture.fit_classes(W, now.Z, now.planes, self.tol)
         if not objective < now.objective:
-            return replace(now, is_done=True)
+            return replace(now, is_done=not is_warming, iteration=now.iteration + is_warming)
         is_last = now.iteration == self.max_iter  # such a start ends as MAX_ITER, however little it gained
-        is_done = now.objective - objective <= self.tol * objective and not is_last
+        is_done = now.objective - objective <= self.tol * objective and not is_last and not is_warming
         moved = float((self._classes(W) != self._classes(now.W)).mean())
         following = replace(now, W=W, Z=Z, planes=planes, objective=objective)
         return replace(following, moved=moved, iteration=now.iteration + 1, is_done=is_done)
 
+    def _step_easy(self, now: MixtureState, pace: SelfPaced) -> MixtureState:
+        """Alternate between the queries that are easy and the gate and weights that are best for them."""
+        mixture, Z, W = self.mixture, now.Z, now.W
+        sizes = mixture.training.triplets.per_query.astype(np.float64)
+        risk = mixture.weight * mixture.query_terms(Z, W)
+        last = now.is_in if np.isfinite(now.threshold) else None
+        threshold = pace.next_threshold(risk, now.threshold, last, sizes)
+        is_in = np.zeros_like(now.is_in)
+        for _ in range(pace.max_rounds):
+            chosen = pace.choose(risk, threshold)
+            if np.array_equal(chosen, is_in) or not chosen.any():
+                break
+            is_in = chosen
+            part = mixture.take(np.flatnonzero(chosen))
+            W = part.improve_gate(Z, W)
+            Z = part.fit_classes(W, Z, None, self.tol)[0]
+            risk = mixture.weight * mixture.query_terms(Z, W)
+        moved = float((self._classes(W) != self._classes(now.W)).mean())
+        following = replace(now, W=W, Z=Z, planes=now.planes[:0], objective=mixture.value(Z, W), threshold=threshold)
+        return replace(following, moved=moved, iteration=now.iteration + 1, is_in=is_in)
+
+    def better(self, best: MixtureState | None, now: MixtureState) -> MixtureState:
+        return now if best is None or now.objective < best.objective else best
+
     def line(self, now: MixtureState, seconds: float) -> MixtureStep:
-        return MixtureStep(now.start, now.iteration - 1, seconds, now.objective, now.moved)
+        return MixtureStep(now.start, now.iteration - 1, seconds, now.objective, now.moved, int(now.is_in.sum()))
 
     def check(self, state: MixtureState) -> None:
         first = self.begin(0)

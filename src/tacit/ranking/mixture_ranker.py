@@ -24,6 +24,7 @@ from tacit.data.specs import (
     whole,
 )
 from tacit.learners.descents.multistart import Ended, MultiStart, warn_unless_converged
+from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.preparation import check_history, check_long_run
 from tacit.oracle import checksum
 from tacit.ranking.judgements import read_group_offsets
@@ -63,6 +64,8 @@ class MixtureRanker(Ranker):
     max_classes, validation : for "auto": the most classes, and the share of queries that is held out
     tol : a start ends when a step lowers the objective by less than this share of it
     max_iter : steps per start, at most
+    pace : None for all queries at once, or `tacit.SelfPaced()`: queries whose triplets have a high mean hinge come in
+        later. Classes are hidden for all queries, so that any may be left out
     checkpoint, resume : a file for the state of a long run, and whether to continue from it; "auto" writes it for the
         last fit, to all queries
     random_state : seed of the starts and of the validation queries
@@ -101,6 +104,7 @@ class MixtureRanker(Ranker):
     validation: float = parameter(inner_share, default=0.25)
     tol: float = parameter(positive, default=1e-3)
     max_iter: int = 50
+    pace: SelfPaced | None = parameter(optional_pace, default=None)
     checkpoint: Any = None
     resume: bool = False
     random_state: Any = 0
@@ -188,7 +192,7 @@ class MixtureRanker(Ranker):
         callbacks: Iterable[Callable[[MixtureStep], Any]] | None = None,
     ) -> Ended:
         gates = start_gates(mixture, n_classes, int(self.n_init), np.random.RandomState(seed))
-        descent = MixtureDescent(mixture, gates, float(self.tol), int(self.max_iter))
+        descent = MixtureDescent(mixture, gates, float(self.tol), int(self.max_iter), self.pace)
         starts = MultiStart(
             descent, lambda _, start: descent.begin(start), len(gates), descent.max_iter + 1, checkpoint
         )
@@ -227,6 +231,10 @@ class MixtureRanker(Ranker):
     def check_parameters(self) -> None:
         super().check_parameters()
         check_long_run(self)
+        if self.pace is not None and self.pace.warmup >= self.max_iter:
+            raise ValueError(
+                f"{self.pace} begins after {self.pace.warmup} steps, but max_iter={self.max_iter}; raise max_iter"
+            )
         random_numbers(self.random_state)
 
     def check_learned(self) -> None:

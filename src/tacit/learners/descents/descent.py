@@ -211,7 +211,7 @@ class Descent(Method[Any]):
         """Alternate between the samples that are easy for w and the w that is best for them."""
         assert self.pace is not None
         slack, share, unit = self.slack(now.w, now.target), *self._shares()
-        paced = self._can_leave_out()
+        paced = self.pace.can_leave_out(self.oracle)
         is_in = None if now.changed else now.is_in[paced]
         threshold = self.pace.next_threshold((unit * slack)[paced], now.threshold, is_in, share[paced])
         found = Solved(now.w, now.planes, now.gap, now.is_solved, np.zeros_like(now.is_in), threshold)
@@ -230,14 +230,6 @@ class Descent(Method[Any]):
                 break
             best = value
         return found
-
-    def _can_leave_out(self) -> Array:
-        """Which samples the pace may leave out: those with unknown hidden values, or all if there are none of these.
-
-        Slacks of completely and partly labelled samples cannot be compared."""
-        paced = np.zeros(self.weights.size, dtype=bool)
-        paced[self.oracle.hidden_unknown()] = True
-        return paced if paced.any() else ~paced
 
     def _shares(self) -> tuple[Array, float]:
         """The weight of each sample relative to the mean weight, and that mean: a weight of 2 counts as two samples."""

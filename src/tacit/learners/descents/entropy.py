@@ -1,27 +1,25 @@
 """The objective of min-entropy models, and how it is minimised.
 
-The methods are L-BFGS that leaves kinks, trust regions, CCCP for finite α ≠ 1, and self-paced learning. At α = ∞ the
-descent of latent SVMs is used, in `tacit.learners.min_entropy_svm`.
+The methods are L-BFGS that leaves kinks, trust regions, and CCCP for finite α ≠ 1. At α = ∞ the descent of latent SVMs
+is used, in `tacit.learners.min_entropy_svm`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from tacit.data.arrays import Array, Rows
 from tacit.data.kernels import kernel
-from tacit.learners.descents.multistart import Mask, Method
-from tacit.learners.descents.pacing import SelfPaced
+from tacit.learners.descents.multistart import Method
 from tacit.learners.smooth_learner import QuasiNewton, QuasiNewtonState, SmoothState, SmoothStep
 from tacit.oracle import Oracle
 from tacit.oracle.cell_sums import choose_rivals
 from tacit.oracle.entropies import Order, read_order
 from tacit.solvers.ball_bundle import minimise_in_ball
-from tacit.solvers.quasi_newton import begin, step
 
 
 @dataclass(frozen=True)
@@ -207,73 +205,6 @@ class ConvexConcave(EntropyMethod):
         if fall <= 0:
             return replace(now, **count)
         return replace(now, **count, w=solution.w, objective=objective)
-
-
-@dataclass(frozen=True)
-class PacedState(SmoothState):
-    """The state of self-paced learning: its threshold 1/K, and the samples that are in."""
-
-    threshold: float = np.inf
-    is_in: Mask = field(default_factory=lambda: np.empty(0, bool))
-
-
-@dataclass(frozen=True)
-class Paced(EntropyMethod):
-    """Self-paced learning by L-BFGS: descend on the samples that are easy, then on more, finally on all of them."""
-
-    _: KW_ONLY
-    pace: SelfPaced
-    tol: float
-
-    state: ClassVar[Any] = PacedState
-
-    def begin_at(self, w: Array) -> PacedState:
-        """A few steps on all samples: the warm-up of the pace."""
-        point = begin(self.margins, w)
-        for _ in range(WARMUP_STEPS * int(self.pace.warmup)):
-            point = step(self.margins, point)
-        return self._at(point.w, 0, point.evaluations, np.inf, np.zeros(self.margins.weights.size, dtype=bool))
-
-    def step(self, now: PacedState) -> PacedState:
-        weights = self.margins.weights
-        is_in = now.is_in
-        if is_in.all():
-            return self._finish(now)
-        unit = float(weights.sum()) / max(1, int(np.count_nonzero(weights)))
-        w, evaluations = now.w, now.evaluations
-        threshold = self.pace.next_threshold(unit * self.margins.slack(w), now.threshold, None, weights / unit)
-        for _ in range(int(self.pace.max_rounds)):
-            chosen = self.pace.choose(unit * self.margins.slack(w), threshold) | (weights == 0)
-            if np.array_equal(chosen, is_in) or not chosen.any():
-                break
-            is_in = chosen
-            part = self.margins.of(self.oracle, weights * chosen)
-            point = self._descend(part, int(chosen.sum()), w, self.max_inner)
-            w, evaluations = point.w, evaluations + point.evaluations + 1
-        return self._at(w, now.iteration + 1, evaluations, threshold, is_in)
-
-    def _finish(self, now: PacedState) -> PacedState:
-        """The final descent, on all samples."""
-        n = self.margins.weights.size
-        point = self._descend(self.margins, n, now.w, 10 * self.max_inner)
-        numbers = point.w, point.slope, now.evaluations + point.evaluations, n, now.threshold, now.is_in
-        return PacedState(point.objective, now.iteration + 1, True, point.is_done, *numbers)
-
-    def _descend(self, margins: EntropyMargins, n_samples: int, w: Array, max_iter: int) -> QuasiNewtonState:
-        method = QuasiNewton(margins, self.oracle, n_samples, self.tol, self.significant)
-        point = method.begin_at(w)
-        while not point.is_done and point.iteration < max_iter:
-            point = method.step(point)
-        return point
-
-    def _at(self, w: Array, iteration: int, evaluations: int, threshold: float, is_in: Array) -> PacedState:
-        objective, gradient = self.margins(w)
-        numbers = w, float(np.sqrt(gradient @ gradient)), evaluations + 1, int(is_in.sum()), threshold, is_in
-        return PacedState(objective, iteration, False, True, *numbers)
-
-
-WARMUP_STEPS = 10
-"""Steps of L-BFGS per warm-up iteration of a pace."""
 
 
 class TangentModel:

@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
-from tacit.data.specs import above, between, check_parameters, estimator, optional, parameter, some_share, whole
+from tacit.data.specs import above, between, check_parameters, choice, estimator, optional, parameter, some_share, whole
+from tacit.oracle import Oracle
 from tacit.runtime.archive import storable
 
 __all__ = ["SelfPaced"]
@@ -35,6 +36,9 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
     warmup : CCCP iterations with all samples before the first selection
     max_rounds : maximum number of alternations between choosing samples and fitting weights, per K
     K : the first K, instead of the one that ``start`` leads to; with a tiny K all samples are in
+    paces : which samples may be left out. "hidden" is those whose hidden value is unknown (all, if none is unknown):
+        the others are always in. "all" is algorithm 4 as printed. Negatives of a `Motif` have no site to find: "hidden"
+        keeps them, "all" does not
 
     >>> import numpy as np
     >>> pace = SelfPaced(start=0.5)
@@ -48,21 +52,44 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
     warmup: int = parameter(whole(), default=2)
     max_rounds: int = parameter(whole(), default=10)
     K: float | None = parameter(optional(between("a number from 1e-100 to 1e100", 1e-100, 1e100)), default=None)
+    paces: str = parameter(choice("hidden", "all"), default="hidden")
 
     def check(self) -> None:
         """Refuse invalid parameters."""
         check_parameters(self)
 
+    def can_leave_out(self, oracle: Oracle) -> Array:
+        """The mask of the samples that may be left out; see the parameter ``paces``.
+
+        By default they are those with unknown hidden values: terms of completely and of partly labelled samples cannot
+        be compared.
+        """
+        paced = np.zeros(oracle.n_samples, dtype=bool)
+        if self.paces == "hidden":
+            paced[oracle.hidden_unknown()] = True
+        return paced if paced.any() else ~paced
+
     def first_threshold(self, risk: Array, share: Array | None = None) -> float:
         """The first threshold 1/K: a share ``start`` of the samples, weighted by ``share``, has at most this risk."""
         if self.K is not None:
             return 1 / float(self.K)
-        order = np.argsort(risk, kind="stable")
-        counts = np.arange(1.0, risk.size + 1) if share is None else np.cumsum(share[order])
-        index = int(np.searchsorted(counts, float(self.start) * counts[-1] * (1 - 1e-12)))
-        threshold = float(risk[order[min(index, risk.size - 1)]])
+        threshold = _find_quantile(risk, float(self.start), share)
         positive = risk[risk > 0]
         return threshold if threshold > 0 else float(positive.min(initial=max(1.0, float(risk.max()))))
+
+    @property
+    def n_shares(self) -> int:
+        """The number of rounds until all samples are in, where their share grows by ``mu`` per round."""
+        return math.ceil(math.log(1 / float(self.start)) / math.log(float(self.mu)) - 1e-9)
+
+    def choose_share(self, risk: Array, n_rounds: int, share: Array | None = None) -> Array:
+        """The share ``start · mu^n_rounds`` of the samples, those of the lowest risk, and all that tie with them.
+
+        For learners without an objective, whose terms have no scale that a threshold could be compared with.
+        """
+        if n_rounds >= self.n_shares:
+            return np.ones(risk.size, dtype=bool)
+        return self.choose(risk, _find_quantile(risk, float(self.start) * float(self.mu) ** n_rounds, share))
 
     def next_threshold(self, risk: Array, last: float, is_in: Array | None = None, share: Array | None = None) -> float:
         """The threshold after the last one, which is infinite if there was none yet.
@@ -81,6 +108,14 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
     def choose(self, risk: Array, threshold: float) -> Array:
         """v_i = 1 ⇔ (C/n) ξ_i ≤ 1/K."""
         return np.asarray(risk <= threshold)
+
+
+def _find_quantile(risk: Array, part: float, share: Array | None) -> float:
+    """The risk that a part of the samples, weighted by ``share``, has at most."""
+    order = np.argsort(risk, kind="stable")
+    counts = np.arange(1.0, risk.size + 1) if share is None else np.cumsum(share[order])
+    index = int(np.searchsorted(counts, part * counts[-1] * (1 - 1e-12)))
+    return float(risk[order[min(index, risk.size - 1)]])
 
 
 def optional_pace(name: str, value: Any) -> SelfPaced | None:

@@ -17,6 +17,7 @@ from tacit.data.shards import Shards as Shards
 from tacit.learners import DissimilaritySVM as DissimilaritySVM
 from tacit.learners import GroupNormSVM as GroupNormSVM
 from tacit.learners import HiddenCRF as HiddenCRF
+from tacit.learners import ImputedLossSVM as ImputedLossSVM
 from tacit.learners import IterativeLatentSVM as IterativeLatentSVM
 from tacit.learners import LatentLogistic as LatentLogistic
 from tacit.learners import LatentPerceptron as LatentPerceptron

@@ -5,7 +5,16 @@ import itertools
 import numpy as np
 import pytest
 
-from tacit import DissimilaritySVM, IterativeLatentSVM, LatentSVM, Ragged, SelfPaced, load
+from tacit import (
+    DissimilaritySVM,
+    ImputedLossSVM,
+    IterativeLatentSVM,
+    LatentSVM,
+    Ragged,
+    SelfPaced,
+    StructuredSVM,
+    load,
+)
 from tacit.datasets import planted_motif
 from tacit.learners.descents.descent import Descent
 from tacit.learners.dissimilarity_svm import Dissimilarity
@@ -398,3 +407,34 @@ def test_problems_without_posteriors_are_refused_only_where_they_are_needed():
     assert len(model.predict(words)) == 2
     with pytest.raises(CapabilityError, match="hidden_posterior"):
         model.conditional_proba(words, [["a", "b"], ["b", "a"]])
+
+
+# the latent SVM of chapter 4
+
+
+def test_an_imputed_loss_takes_one_convex_solve_per_imputation(placed):
+    X, y, hidden = placed
+    problem, C = Candidates(loss="overlap"), 100.0
+    first = np.where(np.arange(len(y)) % 6, hidden, 0)
+    model = ImputedLossSVM(problem, C=C, tol=1e-8, init=first, escape=False).fit(X, y)
+    objectives, states = [], first
+    open_ = problem.bind(X, y, model.schema_)
+    for _ in range(len(model.history_)):  # the same by hand, with structured SVMs
+        w = StructuredSVM(problem, C=C, tol=1e-8).fit(X, y, hidden=states).coef_
+        states = open_.split(open_.impute(w).code)[1]
+        samples = problem.bind(X, y, model.schema_, hidden=states)
+        slack = samples.predict_augmented(w).value - samples.impute(w).value
+        objectives.append(0.5 * w @ w + C * slack.mean())
+    assert [line.objective for line in model.history_] == pytest.approx(objectives, rel=1e-3)
+    assert model.objective_ == pytest.approx(min(line.objective for line in model.history_))
+
+
+def test_an_imputed_loss_of_labels_alone_is_the_latent_svm(placed):
+    X, y, _ = placed
+    one, other = (kind(Candidates(), C=10, n_init=2).fit(X, y) for kind in (LatentSVM, ImputedLossSVM))
+    assert np.array_equal(one.coef_, other.coef_)
+
+
+def test_an_imputed_loss_has_no_pace(placed):
+    with pytest.raises(ValueError, match="pace"):
+        ImputedLossSVM(Candidates(loss="overlap"), pace=SelfPaced()).fit(*placed[:2])

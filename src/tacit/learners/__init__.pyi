@@ -1,6 +1,7 @@
 from tacit.learners.dissimilarity_svm import DissimilaritySVM as DissimilaritySVM
 from tacit.learners.group_norm_svm import GroupNormSVM as GroupNormSVM
 from tacit.learners.hidden_crf import HiddenCRF as HiddenCRF
+from tacit.learners.iterative_latent_svm import ImputedLossSVM as ImputedLossSVM
 from tacit.learners.iterative_latent_svm import IterativeLatentSVM as IterativeLatentSVM
 from tacit.learners.latent_logistic import LatentLogistic as LatentLogistic
 from tacit.learners.latent_perceptron import LatentPerceptron as LatentPerceptron

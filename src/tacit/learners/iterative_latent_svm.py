@@ -52,6 +52,37 @@ class IterativeLatentSVM(LatentSVM):
         return super()._descent(oracle, prepared).convert(Rounds)
 
 
+class ImputedLossSVM(IterativeLatentSVM):
+    """The latent SVM of Kumar (2013), chapter 4, for losses on hidden values: one convex task per imputation.
+
+    Each iteration imputes every h_i, and solves the structured SVM with these values as targets and in the loss,
+    ``ξ_i = max_{y,h} [Δ(y_i, h_i, y, h) + s(y, h)] − s(y_i, h_i)``. In `IterativeLatentSVM` the loss sees new hidden
+    values only after a whole latent SVM. A start ends when the objective, measured with the new hidden values, no
+    longer decreases by C · tol. It may rise, so the iteration with the lowest is kept. This is a simple baseline beside
+    `IterativeLatentSVM` and `DissimilaritySVM`. With a loss that does not depend on h it is `LatentSVM`.
+
+    The parameters and attributes are those of `LatentSVM`, without a pace.
+
+    >>> from tacit import Ragged
+    >>> from tacit.problems import Candidates
+    >>> bags = Ragged.from_list([[[0.0, 1.0], [5.0, 0.0]], [[0.0, 4.0], [1.0, 1.0]], [[6.0, 0.0], [1.0, 1.0]]])
+    >>> bags = bags.with_boxes([[[0, 0, 4, 4], [2, 0, 6, 4]]] * 3)
+    >>> model = ImputedLossSVM(Candidates(loss="overlap"), C=100, n_init=5).fit(bags, ["x", "y", "x"])
+    >>> model.predict(bags), model.hidden_
+    (array(['x', 'y', 'x'], dtype='<U1'), array([1, 0, 0]))
+    """
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.pace is not None:
+            raise ValueError(f"pace must be None, got {self.pace!r}; IterativeLatentSVM and LatentSVM have a pace")
+
+    def _descent(self, oracle: Oracle, prepared: Any) -> Any:
+        if not measures_hidden(oracle):
+            return LatentSVM._descent(self, oracle, prepared)
+        return super()._descent(oracle, prepared).convert(SingleSolves, shift=False)
+
+
 @dataclass(frozen=True)
 class BestState(LatentState):
     """The state of a start, and the best weights and hidden values so far."""
@@ -135,3 +166,28 @@ class Rounds(Descent):
             oracle = cache_answers(cast(MeasuresHidden, self.oracle).measured_against(code))
             self.present[digest] = self.convert(Descent, oracle=oracle)
         return self.present[digest]
+
+
+@dataclass(frozen=True)
+class SingleSolves(Rounds):
+    """Convex tasks whose targets and losses both have the hidden values that the last task imputed.
+
+    Each is solved to the last gap: the hidden values of an imprecise solve would lead elsewhere.
+    """
+
+    state: ClassVar[Any] = BestState
+
+    def begin(self, target: Array, w: Array | None = None, *, seed: int = 0, start: int = 0) -> Any:
+        first: BestState = Descent.begin(self, target, w, seed=seed, start=start)
+        return replace(first, precision=self.significant)
+
+    def step(self, now: Any) -> Any:
+        """Solve with the present hidden values, impute new ones, and measure the objective with those."""
+        after = self._against(now.target).step(now)
+        objective = self._against(after.target).objective(after.w, after.target)
+        after = replace(after, objective=objective).keep_if_best(objective)
+        has_gained = now.best_objective - objective > self.significant
+        return replace(after, precision=self.significant, is_done=not has_gained)
+
+    def better(self, best: Any, now: Any) -> Any:
+        return now.back_at_best()

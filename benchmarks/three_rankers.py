@@ -22,12 +22,14 @@ TOP, OTHERS = 10, 16
 
 
 class Partition(NamedTuple):
-    """Numbers of images: the database, and queries to learn from, to choose by and to test."""
+    """Numbers of images: the database, queries to learn from, to choose by and to test, and a database of images that
+    no triplet has seen; None for no such."""
 
     items: Any
     train: Any
     validation: Any
     test: Any
+    novel: Any = None
 
 
 class Grid(NamedTuple):
@@ -73,6 +75,7 @@ class Judged:
     browsed: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in NAMES})
     precision: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in NAMES})
     average: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in NAMES})
+    novel: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in NAMES})  # average precisions
     curves: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in NAMES})
     chosen: list[str] = field(default_factory=list)
     n_triplets: list[int] = field(default_factory=list)
@@ -81,7 +84,7 @@ class Judged:
 
 def split(n: int, sizes: Sequence[int], seed: int) -> Partition:
     order = np.random.default_rng(seed).permutation(n)
-    return Partition(*(np.sort(part) for part in np.split(order, np.cumsum(sizes))[:4]))
+    return Partition(*(np.sort(part) for part in np.split(order, np.cumsum(sizes))[: len(sizes)]))
 
 
 def judge(images: Images, partitions: Sequence[Partition], grid: Grid) -> Judged:
@@ -132,15 +135,18 @@ def _judge_partition(images: Images, part: Partition, grid: Grid, judged: Judged
         judged.precision[name].append(measures.precision_at(ranking, test.relevant, images.r))
         judged.average[name].append(measures.average_precision(ranking, test.relevant))
         judged.curves[name].append(measures.precision_recall(ranking[:, :300], test.relevant))
+        if part.novel is not None:
+            fresh = _Queries(images, part.test, part.novel, test.x)
+            judged.novel[name].append(measures.average_precision(fresh.rank(ranker), fresh.relevant))
     judged.last = {"partition": part, "global": best, "transductive": near, "mixture": mixture}
 
 
 class _Queries:
     """Queries whose rankings are judged; their similarities are computed once for all rankers."""
 
-    def __init__(self, images: Images, queries: Any, items: Any) -> None:
+    def __init__(self, images: Images, queries: Any, items: Any, x: Any = None) -> None:
         self.r = images.r
-        self.x = images.describe(images.take(queries), images.take(items))
+        self.x = images.describe(images.take(queries), images.take(items)) if x is None else x
         self.table = images.relevances.set_params(budget=4_000_000_000).table(images.take(queries), images.take(items))
         self.relevant = images.is_relevant(images.relevance(queries, items))
 

@@ -68,6 +68,7 @@ def test_rank_stops_where_the_counts_have_less():
     [
         {},
         {"context": "tags"},
+        {"context": "symbols"},
         {"size": 4},
         {"decoding": "viterbi"},
         {"conditional": True},

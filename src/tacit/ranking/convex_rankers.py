@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -12,12 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
-from tacit.data.specs import estimator, finite, parameter, positive, switch, whole
+from tacit.data.specs import choice, either, estimator, finite, parameter, positive, switch, whole
 from tacit.learners.preparation import check_history, check_long_run
 from tacit.oracle import Oracle, Task
+from tacit.ranking.judgements import read_query_sizes
 from tacit.ranking.oracle import RankingOracle, Training, ranking_task
 from tacit.ranking.ranker import Ranker, check_query_width, check_table, column_scale, read_training
 from tacit.ranking.relevances import Relevances
+from tacit.ranking.selection import choose_C
 from tacit.ranking.triplets import Triplets
 from tacit.runtime import Status, parallel
 from tacit.runtime.checkpoint import Checkpoint
@@ -41,8 +43,13 @@ class GlobalRanker(Ranker):
     Parameters
     ----------
     relevances : how queries and items are compared, for retrieval; None for `Relevances()`. Judged rows need none
-    C : factor of the mean loss against ½‖z‖². With a sum over triplets and λ/2 ‖z‖², as in the literature, λ = T/C
-    standardise : divide every relevance by its standard deviation within a query before learning
+    C : factor of the mean loss against ½‖z‖². With a sum over triplets and λ/2 ‖z‖², as in the literature, λ = T/C.
+        "cv" chooses it among nine values from 0.01 to 100 by five folds of the queries. It measures NDCG at 10 where
+        there is a gain, else the share of triplets in the right order
+    standardise : divide every relevance by its standard deviation within a query before learning, pooled over all
+        queries. "query" first divides by that of each query by itself, which needs judged rows
+    gain : for judged rows, what a triplet counts: None for one each, "linear" for the difference of the two grades,
+        "exponential" for the difference of 2^grade, as NDCG counts. The loss is then a weighted mean
     solver : None for `tacit.solvers.Bundle()`, or another solver
     tol : relative gap to reach; see `tacit.solvers.minimise`
     max_iter : iterations, at most
@@ -54,11 +61,12 @@ class GlobalRanker(Ranker):
 
     Attributes
     ----------
-    coef_ : (m,) the weights z of the relevances as they are given
+    coef_ : (m,) the weights z of the relevances as they are given; after ``standardise="query"`` as divided
     scale_ : (m,) what relevances were divided by in training; the penalty is on ``coef_ * scale_``
     objective_, bound_, gap_, status_, n_iter_, history_ : the certificate and how it was reached
     items_ : the items of `fit`, by family; None after judged rows
     n_triplets_ : number of triplets
+    C_, cv_scores_ : the C that was given or chosen; the mean quality of each of the nine, or None
 
     >>> rng = np.random.default_rng(0)
     >>> items, queries = rng.random((50, 4)), rng.random((20, 4))
@@ -72,9 +80,10 @@ class GlobalRanker(Ranker):
     """
 
     relevances: Relevances | None = None
-    C: float = parameter(positive, default=100.0)
+    C: float | str = parameter(either("cv", positive), default=100.0)
     _: KW_ONLY
-    standardise: bool = parameter(switch, default=True)
+    standardise: bool | str = parameter(either("query", switch), default=True)
+    gain: str | None = parameter(choice(None, "linear", "exponential"), default=None)
     solver: Solver | None = parameter(_check_solver, default=None)
     tol: float = parameter(positive, default=1e-3)
     max_iter: int = parameter(whole(), default=1000)
@@ -93,7 +102,16 @@ class GlobalRanker(Ranker):
 
     needs_groups = False
 
-    def fit(self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        triplets: Any = None,
+        *,
+        group: Any = None,
+        qid: Any = None,
+        query_features: Any = None,
+    ) -> Self:
         """Learn from queries X, items y and triplets; or from judged rows X, their grades y and group.
 
         Parameters
@@ -102,16 +120,20 @@ class GlobalRanker(Ranker):
         y : features of items; or the grades of the rows
         triplets : `Triplets`, or an (m, 3) array of query, item above, item below
         group : the number of rows per query, for judged rows
+        qid : a query id per row, in place of group; rows of one query are adjacent
         query_features : ignored; the other rankers use them
         """
         self.check_parameters()
+        group = read_query_sizes(group, qid, X)
         training = read_training(self, X, y, triplets, group, query_features)
+        C, cv_scores = _find_C(self, training)
         with parallel(cast(Oracle, training.oracle()), self.n_jobs) as shared:
-            task = ranking_task(cast(RankingOracle, shared), float(self.C), training.size)
+            task = ranking_task(cast(RankingOracle, shared), C, training.weight)
             checkpoint = self._open_checkpoint(task)
             solution = _solve(self, task, self.verbose, callbacks=self.callbacks or (), checkpoint=checkpoint)
         self._keep(training, y, group)
         self.coef_: Array = solution.w / self.scale_
+        self.C_, self.cv_scores_ = C, cv_scores
         self.n_triplets_ = training.size
         self.objective_, self.bound_ = solution.objective, solution.bound
         self.status_, self.history_ = solution.status, solution.history
@@ -152,7 +174,7 @@ class TransductiveRanker(Ranker):
 
     Parameters
     ----------
-    relevances, C, standardise, solver, tol, max_iter : as in `GlobalRanker`
+    relevances, C, standardise, gain, solver, tol, max_iter : as in `GlobalRanker`; "cv" takes the C of that
     n_neighbors : number of training queries that a query learns from
     verbose : 1 shows progress on a terminal when the first fit takes longer than a second
 
@@ -161,7 +183,7 @@ class TransductiveRanker(Ranker):
     coef_ : (m,) the weights of all training queries together, from which every small fit starts
     objective_, bound_, status_ : of that fit
     training_ : the judged rows, their triplets and the features of queries that small fits take their part of
-    scale_, items_ : as in `GlobalRanker`
+    scale_, items_, C_, cv_scores_ : as in `GlobalRanker`
 
     >>> rng = np.random.default_rng(0)
     >>> X, group = rng.random((60, 3)), [6] * 10
@@ -171,27 +193,40 @@ class TransductiveRanker(Ranker):
     """
 
     relevances: Relevances | None = None
-    C: float = parameter(positive, default=100.0)
+    C: float | str = parameter(either("cv", positive), default=100.0)
     _: KW_ONLY
     n_neighbors: int = parameter(whole(), default=50)
-    standardise: bool = parameter(switch, default=True)
+    standardise: bool | str = parameter(either("query", switch), default=True)
+    gain: str | None = parameter(choice(None, "linear", "exponential"), default=None)
     solver: Solver | None = parameter(_check_solver, default=None)
     tol: float = parameter(positive, default=1e-2)
     max_iter: int = parameter(whole(), default=1000)
     verbose: int = 1
     learned: ClassVar = {"objective_": finite, "bound_": finite}
 
-    def fit(self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        triplets: Any = None,
+        *,
+        group: Any = None,
+        qid: Any = None,
+        query_features: Any = None,
+    ) -> Self:
         """Learn from queries X, items y and triplets; or from judged rows X, their grades y and group.
 
         Parameters are those of `GlobalRanker.fit`. Neighbours are found by ``query_features``, (queries, p): None for
         the features of the queries, or the mean of their judged rows.
         """
         self.check_parameters()
+        group = read_query_sizes(group, qid, X)
         training = read_training(self, X, y, triplets, group, query_features)
-        solution = _solve(self, ranking_task(training.oracle(), float(self.C), training.size), self.verbose)
+        C, cv_scores = _find_C(self, training)
+        solution = _solve(self, ranking_task(training.oracle(), C, training.weight), self.verbose)
         self._keep(training, y, group)
         self.coef_ = solution.w / self.scale_
+        self.C_, self.cv_scores_ = C, cv_scores
         self.objective_, self.bound_, self.status_ = solution.objective, solution.bound, solution.status
         given = training.triplets
         self.query_mean_ = training.queries.mean(axis=0)
@@ -199,7 +234,7 @@ class TransductiveRanker(Ranker):
         self.training_: dict[str, Any] = {
             "features": training.features.copy(),  # they may be the caller's own rows
             "queries": (training.queries - self.query_mean_) / self.query_scale_,
-            "triplets": Triplets(given.offsets, given.items, given.grades, given.above, given.below),
+            "triplets": replace(given),
         }
         warn_unless_converged(self, solution)
         return self
@@ -219,7 +254,7 @@ class TransductiveRanker(Ranker):
         found = np.empty((len(sets), self.n_relevances_))
         for i, chosen in enumerate(sets):
             part = training.take(chosen)
-            found[i] = _solve(self, ranking_task(part.oracle(), float(self.C), part.size), 0, start=start).w
+            found[i] = _solve(self, ranking_task(part.oracle(), self.C_, part.weight), 0, start=start).w
         return np.asarray(found[which.ravel()] / self.scale_)
 
     def check_learned(self) -> None:
@@ -239,6 +274,21 @@ class TransductiveRanker(Ranker):
         check_table("query_scale_", self.query_scale_, (p,))
         check_table("the features of training_", stored["features"], (triplets.items.size, self.n_relevances_))
         check_table("the queries of training_", stored["queries"], (triplets.n_queries, p))
+
+
+def _find_C(ranker: Any, training: Training) -> tuple[float, Array | None]:
+    """C as it is given, or as one ranker for all queries has it by cross-validation, with the mean qualities."""
+    if not isinstance(ranker.C, str):
+        return float(ranker.C), None
+
+    def weigh(kept: Array, held: Array, C: float) -> Array:
+        part = training.take(kept)
+        solution = _solve(ranker, ranking_task(part.oracle(), C, part.weight), 0)
+        if solution.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt("interrupted while C was chosen; there is no ranker yet")
+        return np.tile(solution.w, (held.size, 1))
+
+    return choose_C(training, weigh)
 
 
 def _solve(ranker: Any, task: Task, verbose: int, **options: Any) -> Solution:

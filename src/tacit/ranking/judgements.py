@@ -18,6 +18,13 @@ MAX_NUMBER = 2**31 - 1
 """The highest number that a query or an item can have."""
 
 
+MAX_GRADE = 30
+"""The highest grade whose gain is 2^grade − 1, as in LightGBM."""
+
+MAX_GAIN = 2**MAX_GRADE - 1
+"""The highest gain of an item."""
+
+
 class Graded(NamedTuple):
     """Items of queries and their grades 0, 1, … within the query; ``offsets`` is where those of each query begin."""
 
@@ -67,6 +74,47 @@ def read_group_offsets(group: Any, n_rows: int) -> Array:
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
 
+def read_query_sizes(group: Any, qid: Any, rows: Any) -> Any:
+    """The number of rows per query: ``group`` as it is, or counted from one query id per row.
+
+    >>> read_query_sizes(None, ["a", "a", "b"], range(3))
+    array([2, 1])
+    """
+    if qid is None:
+        return group
+    if group is not None:
+        raise ValueError("give either group (rows per query) or qid (a query id per row), not both")
+    ids = np.asarray(qid)
+    if ids.ndim != 1 or not (ids.dtype.kind in "iuUS" or all(isinstance(name, str) for name in ids.tolist())):
+        raise ValueError(f"qid must be one query id per row, whole numbers or strings, got {shorten(qid)}")
+    n = rows.shape[0] if hasattr(rows, "shape") and rows.shape else len(rows) if is_list(rows) else ids.size
+    if ids.size != n:
+        raise ValueError(f"qid has {ids.size} ids, but there are {n} rows; give one id per row")
+    starts = np.flatnonzero(np.concatenate([np.ones(min(n, 1), dtype=bool), ids[1:] != ids[:-1]]))
+    names, times = np.unique(ids[starts], return_counts=True)
+    if names.size != starts.size:
+        apart = names[times.argmax()]
+        raise ValueError(
+            f"rows of query {shorten(apart.item())} must be adjacent; sort rows, grades and qid by np.argsort(qid)"
+        )
+    return np.diff(np.append(starts, n))
+
+
+def read_gains(grades: Array, gain: str | None) -> Array | None:
+    """The gain of every row as a whole number: the grade, or 2^grade − 1; None for no gain."""
+    if gain is None:
+        return None
+    one_of("gain", gain, ("linear", "exponential"))
+    most = MAX_GRADE if gain == "exponential" else MAX_GAIN
+    wrong = np.flatnonzero((grades != np.round(grades)) | (grades < 0) | (grades > most))
+    if wrong.size:
+        raise ValueError(
+            f"gain={gain!r} needs grades that are whole numbers from 0 to {most}, got {grades[wrong[0]]:g}; round them"
+        )
+    whole = grades.astype(np.int64)
+    return whole if gain == "linear" else (np.int64(1) << whole) - 1
+
+
 def tag_relevance(query_tags: Any, item_tags: Any, overlap: str = "jaccard") -> tuple[Callable[[slice], Array], Any]:
     """How much the tags of queries and items overlap: a function of a slice of queries, and the shape of the table.
 
@@ -103,10 +151,10 @@ def read_svmlight(path: Any, sizes: Any = None) -> tuple[Array, Array, Array]:
     if sizes is None:
         if qid.size != y.size or not qid.size:
             raise ValueError(f"{shorten(str(target))} has lines without qid:; give the rows per query as sizes=")
-        starts = np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]]))
-        if np.unique(qid).size != starts.size:
-            raise ValueError(f"{shorten(str(target))}: lines of one qid must be adjacent; sort the file by qid")
-        group = np.diff(np.append(starts, qid.size))
+        try:
+            group = read_query_sizes(None, qid, y)
+        except ValueError as error:
+            raise ValueError(f"{shorten(str(target))}: {error}") from error
     else:
         group = _read_sizes(sizes)
     values = X.toarray()

@@ -2,8 +2,8 @@
 
 Every measure takes a *ranking*, (queries, k) numbers of items as `rank` returns them (−1 for none), and *relevance*, a
 (queries, items) table, NaN where an item was not judged. An item is relevant if its relevance is above zero. For judged
-rows relevance is the grades of the rows, and ``group`` the number of rows per query. A measure returns one number per
-query, NaN for queries without a relevant item; `estimate` takes their mean.
+rows relevance is the grades of the rows, and ``group`` the number of rows per query, or ``qid`` a query id per row. A
+measure returns one number per query, NaN for queries without a relevant item; `estimate` takes their mean.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import number, numbers, one_of, random_numbers, shorten, whole_number
-from tacit.ranking.judgements import read_groups, read_whole_numbers
+from tacit.ranking.judgements import read_groups, read_query_sizes, read_whole_numbers
 
 __all__ = [
     "Estimate", "average_precision", "compare", "estimate", "ndcg", "precision_at", "precision_recall", "recall_at",
@@ -42,40 +42,42 @@ class _Judged(NamedTuple):
     table: Array
 
 
-def precision_at(ranking: Any, relevance: Any, k: int, *, group: Any = None) -> Array:
+def precision_at(ranking: Any, relevance: Any, k: int, *, group: Any = None, qid: Any = None) -> Array:
     """The share of relevant items among the first k.
 
     >>> precision_at([[2, 0, 1]], [[1, 0, 3]], k=2)
     array([1.])
     """
-    judged = _read(ranking, relevance, group, k)
+    judged = _read(ranking, relevance, read_query_sizes(group, qid, relevance), k)
     found = (judged.ranked[:, : int(k)] > 0).sum(axis=1) / int(k)
     return _where_relevant(judged, found)
 
 
-def recall_at(ranking: Any, relevance: Any, k: int, *, group: Any = None) -> Array:
+def recall_at(ranking: Any, relevance: Any, k: int, *, group: Any = None, qid: Any = None) -> Array:
     """The share of the relevant items that are among the first k.
 
     >>> recall_at([[2, 0, 1]], [[1, 0, 3]], k=1)
     array([0.5])
     """
-    judged = _read(ranking, relevance, group, k)
+    judged = _read(ranking, relevance, read_query_sizes(group, qid, relevance), k)
     return _where_relevant(judged, (judged.ranked[:, : int(k)] > 0).sum(axis=1) / _n_relevant(judged))
 
 
-def average_precision(ranking: Any, relevance: Any, *, group: Any = None) -> Array:
+def average_precision(ranking: Any, relevance: Any, *, group: Any = None, qid: Any = None) -> Array:
     """The mean over all relevant items of the precision at their rank; those that were not ranked count zero.
 
     >>> average_precision([[2, 1, 0]], [[1, 0, 3]]).round(3)
     array([0.833])
     """
-    judged = _read(ranking, relevance, group)
+    judged = _read(ranking, relevance, read_query_sizes(group, qid, relevance))
     hits = judged.ranked > 0
     precision = np.cumsum(hits, axis=1) / np.arange(1, hits.shape[1] + 1)
     return _where_relevant(judged, (precision * hits).sum(axis=1) / _n_relevant(judged))
 
 
-def ndcg(ranking: Any, relevance: Any, k: int | None = None, *, gain: str = "linear", group: Any = None) -> Array:
+def ndcg(
+    ranking: Any, relevance: Any, k: int | None = None, *, gain: str = "linear", group: Any = None, qid: Any = None
+) -> Array:
     """The normalised discounted cumulative gain of the first k: gain / log₂(1 + rank), relative to the best ranking.
 
     Parameters
@@ -88,7 +90,7 @@ def ndcg(ranking: Any, relevance: Any, k: int | None = None, *, gain: str = "lin
     array([0.797])
     """
     one_of("gain", gain, ("linear", "exponential"))
-    judged = _read(ranking, relevance, group, k)
+    judged = _read(ranking, relevance, read_query_sizes(group, qid, relevance), k)
     if judged.table.min(initial=0) < 0:
         raise ValueError(f"relevance must not be negative for NDCG, got {judged.table.min()}; shift it to 0")
     most = judged.ranked.shape[1] if k is None else int(k)
@@ -98,14 +100,14 @@ def ndcg(ranking: Any, relevance: Any, k: int | None = None, *, gain: str = "lin
     return _where_relevant(judged, got / np.maximum(_gains(best, gain) @ discounts[: best.shape[1]], 1e-300))
 
 
-def search_length(ranking: Any, relevance: Any, r: int, *, group: Any = None) -> Array:
+def search_length(ranking: Any, relevance: Any, r: int, *, group: Any = None, qid: Any = None) -> Array:
     """The number of items down to the r-th relevant one; NaN for queries that have fewer (Cooper's search length).
 
     >>> search_length([[2, 1, 0]], [[1, 0, 3]], r=2)
     array([3.])
     """
     r = whole_number("r", r)
-    judged = _read(ranking, relevance, group)
+    judged = _read(ranking, relevance, read_query_sizes(group, qid, relevance))
     length = (np.cumsum(judged.ranked > 0, axis=1) < r).sum(axis=1) + 1.0
     has_enough = (judged.table > 0).sum(axis=1) >= r
     short = np.flatnonzero(has_enough & (length > judged.ranked.shape[1]))
@@ -117,9 +119,9 @@ def search_length(ranking: Any, relevance: Any, r: int, *, group: Any = None) ->
     return np.where(has_enough, length, np.nan)
 
 
-def precision_recall(ranking: Any, relevance: Any, *, group: Any = None) -> tuple[Array, Array]:
+def precision_recall(ranking: Any, relevance: Any, *, group: Any = None, qid: Any = None) -> tuple[Array, Array]:
     """(k,) mean precision and recall at each rank, over queries that have relevant items."""
-    judged = _read(ranking, relevance, group)
+    judged = _read(ranking, relevance, read_query_sizes(group, qid, relevance))
     kept = (judged.table > 0).any(axis=1)
     if not kept.any():
         raise ValueError("relevance is not above 0 for any item, so precision and recall are not defined")

@@ -68,7 +68,7 @@ class Mixture:
     @property
     def weight(self) -> float:
         """The factor of one triplet."""
-        return self.C / self.training.size
+        return self.C / self.training.weight
 
     def value(self, Z: Array, W: Array) -> float:
         """The objective."""
@@ -95,7 +95,7 @@ class Mixture:
     def fit_classes(self, W: Array, Z: Array | None, planes: Array | None, tol: float) -> tuple[Array, Array, float]:
         """The best weights of classes under a gate, planes for the next time, and the objective."""
         shares = softmax(self.inputs @ W.T)
-        task = ranking_task(self.training.oracle(shares), self.C, self.training.size)
+        task = ranking_task(self.training.oracle(shares), self.C, self.training.weight)
         start = None if Z is None else Z.ravel()
         solution = minimise(task, Bundle(), tol=tol, start=start, planes=planes, raise_interrupt=True)
         found = solution.w.reshape(shares.shape[1], -1)

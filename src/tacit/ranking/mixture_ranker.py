@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 from tacit.data.arrays import Array
 from tacit.data.parameters import random_numbers
 from tacit.data.specs import (
+    choice,
     either,
     estimator,
     inner_share,
@@ -27,9 +28,9 @@ from tacit.learners.descents.multistart import Ended, MultiStart, warn_unless_co
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.preparation import check_history, check_long_run
 from tacit.oracle import checksum
-from tacit.ranking.judgements import read_group_offsets
+from tacit.ranking.judgements import read_group_offsets, read_query_sizes
 from tacit.ranking.mixture import Mixture, MixtureDescent, MixtureStep, softmax, start_gates
-from tacit.ranking.oracle import count_right
+from tacit.ranking.oracle import Training, count_right
 from tacit.ranking.ranker import (
     Ranker,
     check_query_width,
@@ -41,6 +42,7 @@ from tacit.ranking.ranker import (
     read_training,
 )
 from tacit.ranking.relevances import ReadTables, Relevances
+from tacit.ranking.selection import choose_C
 from tacit.runtime import Status, run
 from tacit.runtime.checkpoint import Checkpoint
 
@@ -58,7 +60,7 @@ class MixtureRanker(Ranker):
     ----------
     n_classes : number of classes. "auto" fits 1, 2, … `max_classes` to a part of the queries, and takes the fewest that
         are within one standard error of the best on the triplets of the others
-    relevances, C, standardise : as in `GlobalRanker`
+    relevances, C, standardise, gain : as in `GlobalRanker`; C="cv" needs a number of classes
     gate_penalty : λ; the larger, the softer the classes
     n_init : starts: k-means on the features of queries, and on what their triplets prefer, in turn
     max_classes, validation : for "auto": the most classes, and the share of queries that is held out
@@ -80,7 +82,7 @@ class MixtureRanker(Ranker):
     n_classes_ : number of classes
     validation_scores_ : (max_classes,) for "auto": the share of validation triplets in order; else None
     objective_, status_, n_iter_, history_ : of the best start, and a `MixtureStep` per step of all
-    scale_, items_ : as in `GlobalRanker`
+    scale_, items_, C_, cv_scores_ : as in `GlobalRanker`
 
     >>> rng = np.random.default_rng(0)
     >>> kind = np.arange(40) % 2  # one kind of queries looks at the first column, the other at the second
@@ -95,10 +97,11 @@ class MixtureRanker(Ranker):
 
     n_classes: int | str = parameter(either("auto", whole(1, 1000)), default=2)
     relevances: Relevances | None = None
-    C: float = parameter(positive, default=100.0)
+    C: float | str = parameter(either("cv", positive), default=100.0)
     _: KW_ONLY
     gate_penalty: float = parameter(positive, default=0.1)
-    standardise: bool = parameter(switch, default=True)
+    standardise: bool | str = parameter(either("query", switch), default=True)
+    gain: str | None = parameter(choice(None, "linear", "exponential"), default=None)
     n_init: int = parameter(whole(1, 1000), default=4)
     max_classes: int = parameter(whole(1, 1000), default=6)
     validation: float = parameter(inner_share, default=0.25)
@@ -119,13 +122,23 @@ class MixtureRanker(Ranker):
         "validation_scores_": optional(table(None)),
     }
 
-    def fit(self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        triplets: Any = None,
+        *,
+        group: Any = None,
+        qid: Any = None,
+        query_features: Any = None,
+    ) -> Self:
         """Learn from queries X, items y and triplets; or from judged rows X, their grades y and group.
 
         Parameters are those of `GlobalRanker.fit`. The classes depend on ``query_features``, (queries, p): None for the
         features of the queries, or the mean of their judged rows.
         """
         self.check_parameters()
+        group = read_query_sizes(group, qid, X)
         training = read_training(self, X, y, triplets, group, query_features)
         if not isinstance(self.n_classes, str) and self.n_classes > len(training.queries):
             raise ValueError(
@@ -134,9 +147,10 @@ class MixtureRanker(Ranker):
             )
         mean, scale = training.queries.mean(axis=0), column_scale(training.queries)
         inputs = with_constant((training.queries - mean) / scale)
-        mixture = Mixture(training, inputs, float(self.C), float(self.gate_penalty))
         seed = int(random_numbers(self.random_state).randint(2**31))
         with threadpool_limits(1):
+            C, cv_scores = self._find_C(training, inputs, seed)
+            mixture = Mixture(training, inputs, C, float(self.gate_penalty))
             scores, status = None, None
             n_classes = self.n_classes
             if isinstance(n_classes, str):
@@ -150,6 +164,7 @@ class MixtureRanker(Ranker):
         self.class_weights_: Array = Z[order] / self.scale_
         self.gate_: Array = W[order]
         self.n_classes_ = len(W)
+        self.C_, self.cv_scores_ = C, cv_scores
         self.validation_scores_ = scores
         self.status_: Status = status or ended.status
         self.history_ = [line for start in ended.runs for line in start.history]
@@ -158,8 +173,9 @@ class MixtureRanker(Ranker):
             warn_unless_converged(self, ended._replace(status=self.status_))
         return self
 
-    def class_proba(self, X: Any = None, *, group: Any = None, query_features: Any = None) -> Array:
-        """(queries, classes) P(g|q) of queries X, of judged rows with their group, or of ``query_features`` alone."""
+    def class_proba(self, X: Any = None, *, group: Any = None, qid: Any = None, query_features: Any = None) -> Array:
+        """(queries, classes) P(g|q) of queries X, of judged rows with group or qid, or of ``query_features`` alone."""
+        group = read_query_sizes(group, qid, X)
         table = self._read_queries(X, group, query_features)
         return softmax(self._inputs(table) @ self.gate_.T)
 
@@ -198,6 +214,23 @@ class MixtureRanker(Ranker):
         )
         end = run(starts, starts.begin(seed), callbacks=callbacks, verbose=self.verbose, checkpoint=checkpoint)
         return starts.conclude(*end)
+
+    def _find_C(self, training: Training, inputs: Array, seed: int) -> tuple[float, Array | None]:
+        """C as it is given, or by cross-validation with the given number of classes, and the mean qualities."""
+        if not isinstance(self.C, str):
+            return float(self.C), None
+        if isinstance(self.n_classes, str):
+            raise ValueError("C='cv' needs a number of classes, got n_classes='auto'; give one of the two")
+        n_classes = int(self.n_classes)
+
+        def weigh(kept: Array, held: Array, C: float) -> Array:
+            part = Mixture(training.take(kept), inputs[kept], C, float(self.gate_penalty))
+            ended = self._descend(part, min(n_classes, kept.size), seed)
+            if ended.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt("interrupted while C was chosen; there is no ranker yet")
+            return np.asarray(softmax(inputs[held] @ ended.state.W.T) @ ended.state.Z)
+
+        return choose_C(training, weigh)
 
     def _choose(self, mixture: Mixture, seed: int) -> tuple[Array, int, Status | None]:
         """Validation scores of 1, 2, … classes, and the number to take; INTERRUPTED if Ctrl-C ended the search."""

@@ -7,13 +7,15 @@ triplets in it,
 
 the hinge summed over all triplets is the slack of a structured SVM, whose target is the empty set. So every solver of
 tacit minimises it, with a certificate. The code of a set is counts: in how many of its triplets each item is the better
-one, and in how many the worse. Features and losses follow from these. Counts come from sorting.
+one, and in how many the worse. Features and losses follow from these. Counts come from sorting. Where triplets have
+weights (gains), #A and the counts are sums of these weights, whole numbers too.
 """
 
 from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -52,8 +54,9 @@ class RankingOracle:
         self.n_params = self.n_classes * features.shape[1]
         self._n_grades = 0 if triplets.grades is None else int(triplets.n_grades.max(initial=2))
         can_win, can_lose = _roles(triplets)
+        largest = 1 if triplets.gains is None else int(triplets.gains.max(initial=1))  # weight of a triplet
         self.code_type = smallest_integers(
-            int(np.diff(triplets.offsets).max(initial=1))
+            int(np.diff(triplets.offsets).max(initial=1)) * largest
             if triplets.grades is not None
             else int(triplets.per_query.max(initial=1))
         )
@@ -78,7 +81,9 @@ class RankingOracle:
 
     def count(self, scores: Array, margin: float, strict: bool = True) -> tuple[Array, Array]:
         """The triplets whose scores differ by less than the margin (by no more, if not strict), as a code, and their
-        number per query."""
+        number per query; with gains their weight."""
+        if self.triplets.gains is not None:
+            return self._weigh(scores, margin, strict)
         code = np.zeros(int(self.code_offsets[-1]), dtype=self.code_type)
         active = np.zeros(self.n_samples, dtype=np.int64)
         given, rest = self.triplets, (margin, strict, self._better, self._worse, code, active)
@@ -90,6 +95,21 @@ class RankingOracle:
         else:
             counting.count_graded(scores, given.offsets, given.grades, given.n_grades, *rest)
         return code, active
+
+    def _weigh(self, scores: Array, margin: float, strict: bool) -> tuple[Array, Array]:
+        """The same for triplets with gains: the counts of every step between two grades, times the step."""
+        given = self.triplets
+        owner = np.repeat(np.arange(self.n_samples), np.diff(self.code_offsets))
+        code = np.zeros(int(self.code_offsets[-1]), dtype=np.int64)
+        active = np.zeros(self.n_samples, dtype=np.int64)
+        for steps, high in given.gain_steps():
+            counts, number = np.zeros_like(code), np.zeros_like(active)
+            counting.count_two_grades(
+                scores, given.offsets, high, margin, strict, self._better, self._worse, counts, number
+            )
+            code += steps[owner] * counts
+            active += steps * number
+        return code.astype(self.code_type), active
 
     def score_items(self, w: Array) -> Array:
         """The score of every judged item."""
@@ -156,14 +176,15 @@ class RankingOracle:
         counts = _without_target(code).astype(np.int64)
         rows = self._row_coefficients(counts, np.ones(self.n_samples))
         is_even = not _sum_by_query(rows, self.triplets.offsets).any()
-        return is_even and bool((self.loss(counts) <= self.triplets.per_query).all())
+        return is_even and bool((self.loss(counts) <= self.triplets.weight_per_query).all())
 
     def exact(self) -> RankingOracle:
         return self
 
     def digest(self) -> str:
         given = self.triplets
-        return checksum(self.table, given.offsets, given.grades, given.above, given.below, self.shares)
+        gains = [] if given.gains is None else [given.gains]
+        return checksum(self.table, given.offsets, given.grades, given.above, given.below, self.shares, *gains)
 
     def part(self, rows: Rows) -> RankingOracle:
         """The oracle of some of the queries."""
@@ -214,6 +235,11 @@ class Training(NamedTuple):
         """The number of triplets."""
         return len(self.triplets)
 
+    @property
+    def weight(self) -> int:
+        """The weights of all triplets, summed; without gains their number."""
+        return int(self.triplets.weight_per_query.sum())
+
     def oracle(self, shares: Array | None = None) -> RankingOracle:
         return RankingOracle(self.features, self.triplets, shares)
 
@@ -223,17 +249,23 @@ class Training(NamedTuple):
         return Training(part.table, part.triplets, self.queries[queries], self.scale)
 
 
-def ranking_task(oracle: RankingOracle, C: float, n_triplets: int) -> Task:
-    """The convex task ``½‖z‖² + (C/T) Σ hinges``: every query is a sample, its target the empty set."""
+def ranking_task(oracle: RankingOracle, C: float, weight: int) -> Task:
+    """The convex task ``½‖z‖² + (C/weight) Σ hinges``: every query is a sample, its target the empty set."""
     target = np.zeros(int(oracle.code_offsets[-1]), dtype=oracle.code_type)
-    return Task(cast(Oracle, oracle), np.full(oracle.n_samples, C / n_triplets), target, Quadratic())
+    return Task(cast(Oracle, oracle), np.full(oracle.n_samples, C / weight), target, Quadratic())
+
+
+def score_judged(training: Training, weights: Array) -> Array:
+    """The score of every judged item, under weights (queries, m)."""
+    scores = np.empty(len(training.features))
+    counting.score_rows(training.features, training.triplets.offsets, np.ascontiguousarray(weights), scores)
+    return scores
 
 
 def count_right(training: Training, weights: Array) -> Array:
     """(queries,) the number of triplets in the right order, under weights (queries, m); equal scores count half."""
-    scores = np.empty(len(training.features))
-    counting.score_rows(training.features, training.triplets.offsets, np.ascontiguousarray(weights), scores)
-    oracle = training.oracle()
+    scores = score_judged(training, weights)
+    oracle = RankingOracle(training.features, replace(training.triplets, gains=None))
     wrong = oracle.count(scores, 0.0)[1] + oracle.count(scores, 0.0, strict=False)[1]
     return np.asarray(training.triplets.per_query - wrong / 2)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import numbers, shorten, whole_number
-from tacit.data.specs import instance, optional, table, whole
+from tacit.data.specs import instance, optional, positive, table, whole
 from tacit.learners.application import Application
 from tacit.ranking.counting import keep_best, score_rows
-from tacit.ranking.judgements import read_group_offsets, read_itself
+from tacit.ranking.judgements import read_group_offsets, read_itself, read_query_sizes
 from tacit.ranking.oracle import Training, count_right
 from tacit.ranking.relevances import ReadTables, Relevances, count_rows, read_table
 from tacit.ranking.triplets import Triplets, read_triplets
@@ -29,18 +30,21 @@ class Ranker(Application, ABC):
 
     A ranker learns from two kinds of data. *Retrieval*: ``fit(queries, items, triplets)`` takes features of queries and
     of items, which `Relevances` compares; `rank` then finds the best items for other queries. *Judged rows*
-    (learning to rank): ``fit(X, y, group=sizes)`` takes one row of features per judged pair of a query and an item,
-    those of a query together, and their grades.
+    (learning to rank): ``fit(X, y, group=sizes)``, or ``fit(X, y, qid=ids)``, takes one row of features per judged pair
+    of a query and an item, those of a query together, and their grades.
     """
 
     relevances: Relevances | None
-    C: float
-    standardise: bool
+    C: float | str
+    standardise: bool | str
+    gain: str | None
     n_jobs: int | None = None
     needs_groups: ClassVar = True  # whether queries have different weights
     scale_: Array
     items_: dict[str, Array] | None
     n_relevances_: int
+    C_: float
+    cv_scores_: Array | None
 
     _not_saved = ("callbacks", "checkpoint", "resume")
     learned: ClassVar = {
@@ -48,10 +52,21 @@ class Ranker(Application, ABC):
         "scale_": table(None),
         "items_": optional(instance(dict, "tables by family")),
         "status_": instance(Status, "a Status"),
+        "C_": positive,
+        "cv_scores_": optional(table(None)),
     }
 
     @abstractmethod
-    def fit(self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        triplets: Any = None,
+        *,
+        group: Any = None,
+        qid: Any = None,
+        query_features: Any = None,
+    ) -> Any:
         """Learn from queries, items and triplets, or from judged rows."""
 
     @abstractmethod
@@ -65,6 +80,7 @@ class Ranker(Application, ABC):
         items: Any = None,
         *,
         group: Any = None,
+        qid: Any = None,
         query_features: Any = None,
         itself: Any = None,
     ) -> Array:
@@ -77,14 +93,15 @@ class Ranker(Application, ABC):
         X : features of queries; or judged rows, whose numbers are then ranked within each query
         k : how many items per query
         items : the items to rank; None for those of `fit`
-        group : the number of rows per query, for judged rows
+        group, qid : the number of rows per query, or a query id per row, for judged rows
         query_features : features of the queries themselves, as in `fit`
         itself : per query its own number among the items, which is left out; −1 for none
         """
         k = whole_number("k", k, 1, 10_000_000)
+        group = read_query_sizes(group, qid, X)
         if self._is_of_rows(items, group):
             scores, offsets = self._score_rows(X, group, query_features, must_group=True)
-            return _rank_rows(scores, offsets, k)
+            return rank_rows(scores, offsets, k)
         tables, found, weights = self._read_retrieval(X, items, query_features)
         n, n_items = len(weights), count_rows(found)
         own = read_itself(itself, n, n_items)
@@ -94,8 +111,11 @@ class Ranker(Application, ABC):
             keep_best(block, columns.start, own[rows], best[rows], numbers_[rows])
         return np.pad(numbers_, ((0, 0), (0, k - best.shape[1])), constant_values=-1)
 
-    def decision_function(self, X: Any, items: Any = None, *, group: Any = None, query_features: Any = None) -> Array:
+    def decision_function(
+        self, X: Any, items: Any = None, *, group: Any = None, qid: Any = None, query_features: Any = None
+    ) -> Array:
         """The score of every item for every query, (queries, items); of judged rows (rows,). Higher is better."""
+        group = read_query_sizes(group, qid, X)
         if self._is_of_rows(items, group):
             return self._score_rows(X, group, query_features)[0]
         tables, found, weights = self._read_retrieval(X, items, query_features)
@@ -104,18 +124,35 @@ class Ranker(Application, ABC):
             scores[rows, columns] = block
         return scores
 
-    def score(self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        triplets: Any = None,
+        *,
+        group: Any = None,
+        qid: Any = None,
+        query_features: Any = None,
+    ) -> float:
         """The share of triplets in the right order, equal scores counted half; parameters as in `fit`.
 
         For retrieval ``y`` may be None: the items of `fit`.
         """
-        return float(self.score_queries(X, y, triplets, group=group, query_features=query_features)[0])
+        return float(self.score_queries(X, y, triplets, group=group, qid=qid, query_features=query_features)[0])
 
     def score_queries(
-        self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None
+        self,
+        X: Any,
+        y: Any,
+        triplets: Any = None,
+        *,
+        group: Any = None,
+        qid: Any = None,
+        query_features: Any = None,
     ) -> tuple[float, Array, Array]:
         """The share of triplets in the right order; then per query their number, and the number of triplets."""
         check_is_fitted(self)
+        group = read_query_sizes(group, qid, X)
         if group is None and y is None:
             y = self.items_
         training = read_training(self, X, y, triplets, group, query_features, self.scale_)
@@ -171,12 +208,14 @@ class Ranker(Application, ABC):
             raise ValueError(f"X must have {self.n_relevances_} columns, as in fit, got {rows.shape[1]}")
         if group is None and must_group:
             raise ValueError("group is missing; give the number of rows per query: rows are ranked within their query")
-        if group is None and self.needs_groups:
-            raise ValueError(f"group is missing; {type(self).__name__} has weights per query: give the rows per query")
+        if group is None and (self.needs_groups or self.standardise == "query"):
+            own = "weights" if self.needs_groups else "scales"
+            raise ValueError(f"group is missing; {type(self).__name__} has {own} per query: give the rows per query")
         offsets = read_group_offsets([len(rows)] if group is None else group, len(rows))
         table = read_group_features(query_features, rows, offsets)
         weights = np.ascontiguousarray(self.query_weights(table))
         scores = np.empty(len(rows))
+        rows = divide_by_spread(rows, offsets) if self.standardise == "query" else rows
         score_rows(rows, offsets, weights, scores)
         return scores, offsets
 
@@ -195,21 +234,27 @@ def read_training(
 ) -> Training:
     """Check the arguments of `fit`, compute the relevances of the items of triplets, drop queries without triplets.
 
-    ``scale`` is what relevances are divided by; None computes it if the ranker standardises.
+    ``scale`` is what relevances are divided by; None computes it if the ranker standardises. With a scale the triplets
+    are to be counted, and have no gains.
     """
     if group is not None:
         if triplets is not None:
             raise ValueError("give either triplets or group: with group, triplets follow from the grades y")
         rows = read_rows(X)
-        found = Triplets.from_groups(y, group)
+        found = Triplets.from_groups(y, group, gain=ranker.gain if scale is None else None)
         if found.items.size != len(rows):
             raise ValueError(f"X has {len(rows)} rows and y {found.items.size} grades; give one grade per row")
         queries = read_group_features(query_features, rows, found.offsets)
         kept, found = _with_triplets(found)
         features = rows if found.items.size == len(rows) else rows[found.items]
+        features = divide_by_spread(features, found.offsets) if ranker.standardise == "query" else features
     else:
         if triplets is None:
             raise ValueError("triplets are missing; call fit(queries, items, triplets) or fit(X, y, group=sizes)")
+        if ranker.gain is not None or ranker.standardise == "query":
+            own = "gain" if ranker.gain is not None else "standardise"
+            value = shorten(getattr(ranker, own))
+            raise ValueError(f"{own}={value} is for judged rows; call fit(X, y, group=sizes), or leave it out")
         relevances = ranker._relevances()
         tables = ReadTables(relevances.read(X, "queries"))
         items = ReadTables(relevances.read(y, "items"))
@@ -238,6 +283,19 @@ def find_scale(features: Array, offsets: Array) -> Array:
     means = np.add.reduceat(features, offsets[:-1], axis=0) / sizes[:, None]
     deviation = np.sqrt(((features - np.repeat(means, sizes, axis=0)) ** 2).mean(axis=0))
     return _one_where_constant(deviation, features)
+
+
+def divide_by_spread(rows: Array, offsets: Array) -> Array:
+    """Every relevance divided by its standard deviation within the query; unchanged where it is constant there.
+
+    >>> divide_by_spread(np.array([[0.0], [4.0], [0.0], [40.0]]), np.array([0, 2, 4])).ravel()
+    array([0., 2., 0., 2.])
+    """
+    divided = rows.copy()
+    for start, end in pairwise(offsets):
+        if end > start:
+            divided[start:end] /= column_scale(rows[start:end])
+    return divided
 
 
 def column_scale(table: Array) -> Array:
@@ -298,7 +356,7 @@ def _with_triplets(triplets: Triplets) -> tuple[Array, Triplets]:
     return kept, triplets if kept.size == triplets.n_queries else triplets.take(kept)
 
 
-def _rank_rows(scores: Array, offsets: Array, k: int) -> Array:
+def rank_rows(scores: Array, offsets: Array, k: int) -> Array:
     """The best k rows of each query."""
     owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     order = np.lexsort((np.arange(scores.size), -scores, owner))

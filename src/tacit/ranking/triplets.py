@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,11 +12,14 @@ import numpy as np
 from tacit.data.arrays import Array, check_offsets, is_table
 from tacit.data.parameters import numbers, shorten, whole_number
 from tacit.ranking.judgements import (
+    MAX_GAIN,
     check_rows,
     grade_all,
     grade_within_queries,
+    read_gains,
     read_groups,
     read_itself,
+    read_query_sizes,
     read_svmlight,
     read_whole_numbers,
     sample_items,
@@ -54,6 +58,8 @@ class Triplets:
     items : the number of each item
     grades : the grade of each item within its query, 0, 1, …; None where triplets are listed
     above, below : positions in ``items`` of the listed triplets, sorted by query; None where there are grades
+    gains : the gain of each item, a whole number that rises with its grade: a triplet counts as the difference of the
+        gains of its two items. None where all triplets count alike
 
     >>> Triplets.from_array([[0, 5, 3], [0, 5, 4], [1, 2, 5]])
     Triplets(3 of 2 queries, 5 items to compare)
@@ -69,6 +75,7 @@ class Triplets:
     grades: Array | None = None
     above: Array | None = None
     below: Array | None = None
+    gains: Array | None = None
 
     @classmethod
     def from_array(cls, triplets: Any, n_queries: int | None = None) -> Triplets:
@@ -187,16 +194,23 @@ class Triplets:
         return cls(*sample_items(source, shape, (top, others), read_itself(itself, *shape), random_state))
 
     @classmethod
-    def from_groups(cls, y: Any, group: Any) -> Triplets:
+    def from_groups(cls, y: Any, group: Any = None, *, qid: Any = None, gain: str | None = None) -> Triplets:
         """From graded rows, those of one query one after the other; items are the numbers of rows.
 
         Parameters
         ----------
         y : (rows,) grades, higher is better
         group : the number of rows per query, as in LightGBM
+        qid : a query id per row, as in XGBoost, in place of group
+        gain : None, "linear" or "exponential": a triplet counts as the difference of the gains of its items, which are
+            the grades, or 2^grade − 1; grades are then whole numbers
+
+        >>> Triplets.from_groups([2, 0, 1, 1], qid=[7, 7, 7, 8], gain="exponential").weight_per_query
+        array([6, 0])
         """
-        grades, offsets = read_groups(y, group)
-        return cls(*grade_within_queries(offsets, np.arange(grades.size), grades))
+        grades, offsets = read_groups(y, read_query_sizes(group, qid, y))
+        graded = grade_within_queries(offsets, np.arange(grades.size), grades)
+        return cls(*graded, gains=read_gains(grades, gain))
 
     @staticmethod
     def from_svmlight(path: Any, sizes: Any = None) -> JudgedRows:
@@ -228,6 +242,35 @@ class Triplets:
         # Σ_g size_g · (items below g): what lies before the query is subtracted
         rows = np.diff(before[starts])
         return np.asarray(pairs[starts[1:]] - pairs[starts[:-1]] - rows * before[starts[:-1]])
+
+    @cached_property
+    def weight_per_query(self) -> Array:
+        """(queries,) the weights of the triplets of each query, summed; without gains their number."""
+        if self.gains is None:
+            return self.per_query
+        total: Array = np.zeros(self.n_queries, dtype=np.int64)
+        owner = np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
+        for steps, high in self.gain_steps():
+            n_high = np.bincount(owner, high, minlength=self.n_queries).astype(np.int64)
+            total = total + steps * n_high * (np.diff(self.offsets) - n_high)
+        return np.asarray(total)
+
+    def gain_steps(self) -> Iterator[tuple[Array, Array]]:
+        """For every grade g from 1: (queries,) by how much the gain of g exceeds that of g − 1, and which items have
+        grade g or more.
+
+        The weight of a triplet is the sum of the steps between the grades of its items: every step is a problem with
+        two grades.
+        """
+        if self.grades is None or self.gains is None:
+            raise ValueError("gain_steps needs grades and gains; make triplets by from_groups(..., gain=...)")
+        n, highest = self.n_queries, int(self.n_grades.max(initial=1))
+        owner = np.repeat(np.arange(n), np.diff(self.offsets))
+        levels = np.zeros((n, highest), dtype=np.int64)
+        levels[owner, self.grades] = self.gains
+        for grade in range(1, highest):
+            steps = np.where(grade < self.n_grades, levels[:, grade] - levels[:, grade - 1], 0)
+            yield steps, (self.grades >= grade).astype(np.int64)
 
     @cached_property
     def n_grades(self) -> Array:
@@ -264,7 +307,8 @@ class Triplets:
         chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.int64)
         rows, offsets = find_rows(self.offsets, chosen)
         if self.grades is not None:
-            return Triplets(offsets, self.items[rows], self.grades[rows])
+            gains = None if self.gains is None else self.gains[rows]
+            return Triplets(offsets, self.items[rows], self.grades[rows], gains=gains)
         above, below = self.listed_pairs()
         listed, cuts = find_rows(self.pair_offsets, chosen)
         shift = np.repeat(offsets[:-1] - self.offsets[chosen], np.diff(cuts))
@@ -300,7 +344,10 @@ class Triplets:
             is_dense = self.grades.size == self.items.size and self.grades.min(initial=0) >= 0
             if not is_dense or self.grades.max(initial=0) >= max(self.items.size, 1):
                 raise ValueError("grades of triplets must be whole numbers from 0, one per item")
+            self._check_gains()
             return
+        if self.gains is not None:
+            raise ValueError("gains of triplets need grades, but these triplets are listed")
         above, below = self.listed_pairs()
         _check_whole("above", above)
         _check_whole("below", below)
@@ -312,6 +359,19 @@ class Triplets:
         owner, other = (np.searchsorted(self.offsets, side, side="right") for side in (above, below))
         if not np.array_equal(owner, other) or (np.diff(owner) < 0).any():
             raise ValueError("above and below of a triplet must be items of one query, sorted by query")
+
+    def _check_gains(self) -> None:
+        if self.gains is None:
+            return
+        _check_whole("gains", self.gains)
+        gains, grades = self.gains, np.asarray(self.grades)
+        if gains.size != grades.size or not 0 <= gains.min(initial=0) <= gains.max(initial=0) <= MAX_GAIN:
+            raise ValueError(f"gains of triplets must be whole numbers from 0 to {MAX_GAIN}, one per item")
+        owner = np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
+        order = np.lexsort((gains, grades, owner))
+        is_inside = np.diff(owner[order]) == 0
+        if (is_inside & ((np.diff(grades[order]) > 0) != (np.diff(gains[order]) > 0))).any():
+            raise ValueError("gains of triplets must rise with the grades of a query, and be one per grade")
 
 
 def read_triplets(triplets: Any, n_queries: int, n_items: int) -> Triplets:

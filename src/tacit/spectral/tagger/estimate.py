@@ -167,7 +167,8 @@ def find_windows(counts: PairCounts, offsets: Array, context: str, size: int, co
     ----------
     counts : the pairs of the tokens
     offsets : of the sequences
-    context : "tags", or "pairs": the ``size`` most frequent pairs, others by their tag
+    context : "tags"; "pairs": the ``size`` most frequent pairs, others by their tag; or "symbols": the ``size`` most
+        frequent symbols, others together
     conditional : False, True, or "markov"
     """
     of_pair, n_contexts = _contexts(counts, context, size)
@@ -208,6 +209,10 @@ def _find_following(counts: PairCounts, offsets: Array, at: Array, n_contexts: i
 def _contexts(counts: PairCounts, context: str, size: int) -> tuple[Array, int]:
     if context == "tags":
         return counts.tag.astype(np.int64), counts.n_tags
+    if context == "symbols":
+        times = np.bincount(counts.symbol, counts.times, minlength=counts.n_symbols)
+        of_symbol = np.minimum(np.argsort(np.argsort(-times, kind="stable")), size)  # the rank by frequency
+        return of_symbol[counts.symbol], min(int(np.count_nonzero(times)), size + 1)
     if counts.n_pairs <= size:
         return np.arange(counts.n_pairs), counts.n_pairs
     frequent = np.sort(np.argsort(-counts.times, kind="stable")[:size])

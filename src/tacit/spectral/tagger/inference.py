@@ -37,12 +37,17 @@ class PairModel(NamedTuple):
     n_symbols: int
     n_tags: int
 
-    def posteriors(self, codes: Array, offsets: Array, best: Array | None = None) -> tuple[Array, int]:
-        """P(y_t | x) of every token, and the number of corrected tokens; the best tags go into ``best``."""
+    def posteriors(
+        self, codes: Array, offsets: Array, best: Array | None = None, is_filter: bool = False
+    ) -> tuple[Array, int]:
+        """P(y_t | x) of every token, and the number of corrected tokens; the best tags go into ``best``.
+
+        A filter has P(y_t | x_1 … x_t), which no later symbol changes.
+        """
         a, out = self.automaton, np.empty((codes.size, self.n_tags))
         best = np.empty(0, np.int64) if best is None else best
         parts = self.operator_of(), a.operators, a.initial, a.final, a.middle, self.prior()
-        return out, tag_posteriors(codes, offsets, *parts, out, best)
+        return out, tag_posteriors(codes, offsets, *parts, out, best, is_filter)
 
     def likeliest_tags(self, codes: Array, offsets: Array) -> Array:
         """The likeliest tag of every token by itself."""
@@ -95,9 +100,11 @@ class PairModel(NamedTuple):
 @kernel
 def tag_posteriors(
     symbols: Array, starts: Array, operator_of: Array, operators: Array, initial: Array, final: Array, middle: Array,
-    prior: Array, out: Array, best: Array,
+    prior: Array, out: Array, best: Array, is_filter: bool,
 ) -> int:  # fmt: skip
     """P(y_t | x) of every token into ``out``, and the best tags into ``best`` where that is not empty.
+
+    With ``is_filter``, what follows a token is summed over: ``final`` stands for every future.
 
     ``operator_of[x, y]`` is the operator of a pair, −1 without one. The best tags are those of the Markov chain with
     the same probabilities of neighbouring tags. Returns the number of corrected tokens.
@@ -172,6 +179,8 @@ def tag_posteriors(
             corrected += is_wrong
             for y in range(k):
                 out[first + t, y] = value[y] / total
+            if is_filter:
+                continue
             if best.size > 0 and t > 0:
                 before, x_before = forward[t - 1], symbols[first + t - 1]
                 for y in range(k):

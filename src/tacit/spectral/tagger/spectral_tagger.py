@@ -95,8 +95,9 @@ class SpectralTagger(Application):
         held out: a tenth, or each once in five folds where there are few; before EM
     conditional : False for the joint model, True for the conditional one, "markov" for its reweighted form
     context : the contexts before and after a pair: "pairs" (the most frequent pairs, others by their tag), "tags",
-        which need fewer data, or "auto", selected like the rank. The conditional model always uses tags
-    size : number of pairs that are separate contexts
+        which need fewer data, or "symbols", in which hidden states must show. "auto" selects pairs or tags, like the
+        rank. The conditional model always uses tags
+    size : number of pairs, or symbols, that are separate contexts
     smoothing : visits that are added to the data, to every pair as its tag behaves, and to every tag as in a chain of
         tags; "auto" is selected like the rank. Few data need hundreds (`tacit.spectral.tagger.estimate`)
     decoding : "marginal" takes the likeliest tag of each token, "viterbi" the best sequence under the probabilities of
@@ -140,7 +141,7 @@ class SpectralTagger(Application):
     rank: Any = parameter(_check_rank, default=20)
     _: KW_ONLY
     conditional: Any = parameter(_check_conditional, default=False)
-    context: str = parameter(choice("pairs", "tags", "auto"), default="pairs")
+    context: str = parameter(choice("pairs", "tags", "symbols", "auto"), default="pairs")
     size: int = parameter(whole(), default=2000)
     smoothing: Any = parameter(either("auto", not_negative), default=100.0)
     decoding: str = parameter(choice("marginal", "viterbi"), default="marginal")
@@ -191,6 +192,19 @@ class SpectralTagger(Application):
         check_is_fitted(self)
         codes, offsets = self._encode(X)
         return Ragged(self._model().posteriors(codes, offsets)[0], offsets)
+
+    def filter_proba(self, X: Any) -> Ragged:
+        """P(y_t | x_1 … x_t): as `predict_proba`, but for each token from the symbols up to it, as they arrive.
+
+        >>> X = [["the", "dog", "barks"], ["a", "cat", "sleeps"]] * 5
+        >>> model = SpectralTagger(3).fit(X, [["D", "N", "V"]] * 10)
+        >>> whole, part = model.filter_proba([["a", "dog", "barks"]]), model.filter_proba([["a", "dog"]])
+        >>> bool(np.allclose(whole[0][:2], part[0]))
+        True
+        """
+        check_is_fitted(self)
+        codes, offsets = self._encode(X)
+        return Ragged(self._model().posteriors(codes, offsets, is_filter=True)[0], offsets)
 
     def score(self, X: Any, y: Any) -> float:
         """The share of correct tags (accuracy)."""
@@ -249,7 +263,8 @@ class SpectralTagger(Application):
         if len(ranks) == len(strengths) == len(contexts) == 1:
             return Setting(int(ranks[0]), float(strengths[0]), contexts[0]), {}
         n_tags = len(self.classes_)
-        most = {"tags": n_tags, "pairs": len(np.unique(codes * n_tags + labels))}
+        n_pairs, n_symbols = len(np.unique(codes * n_tags + labels)), len(self.symbols_)
+        most = {"tags": n_tags, "pairs": n_pairs, "symbols": n_symbols}
         settings = [
             Setting(rank, float(strength), context)
             for context in contexts

@@ -18,6 +18,7 @@ from tacit.problems.chain.forward_backward import forward_backward
 from tacit.problems.chain.viterbi import best_paths, viterbi
 from tacit.runtime.blocks import smallest_blocks
 from tacit.solvers import FrankWolfe
+from tacit.testing import check_problem
 
 X = [[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]]]
 Y = [["a", "a", "b"], ["b", "b"], ["a"]]
@@ -353,3 +354,8 @@ def test_letters_are_read_better_than_by_the_averaged_perceptron(solver):
 def test_forbidden_pairs_that_are_no_pairs_are_refused():
     with pytest.raises(ValueError, match="forbidden"):
         StructuredSVM(Chain(forbidden=[np.array(3)])).fit([[[1.0], [2.0]]], [["a", "b"]])
+
+
+@pytest.mark.parametrize("settings", [{}, {"states": 2}, {"states": {"bee": 2}, "forbidden": [("ant", "bee")]}])
+def test_problems_without_given_classes_agree_with_their_own_examples(settings):
+    check_problem(Chain(**settings))

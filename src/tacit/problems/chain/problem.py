@@ -156,8 +156,11 @@ class Chain(Problem):
 
         X = Ragged(values, offsets)
         paths = [outputs(x) for x in X]
-        chosen = [path[int(rng.integers(len(path)))] for path in paths]
-        y = Ragged(np.concatenate([tags for tags, _ in chosen]), offsets)
+        is_whole = False
+        while not is_whole:  # tags that are not given as classes must all occur, or the schema would have fewer
+            chosen = [path[int(rng.integers(len(path)))] for path in paths]
+            y = Ragged(np.concatenate([tags for tags, _ in chosen]), offsets)
+            is_whole = self.classes is not None or len(np.unique(y.values)) == len(classes)
         hidden = None if states.are_tags else Ragged(np.concatenate([h for _, h in chosen]), offsets)
         return Example(X, y, hidden, outputs, joint_feature, loss)
 

@@ -20,7 +20,7 @@ from tacit.learners.descents.descent import Descent
 from tacit.learners.dissimilarity_svm import Dissimilarity
 from tacit.oracle import CapabilityError, losses
 from tacit.penalties import Quadratic
-from tacit.problems import Candidates, Chain, Motif, PerSample, Transforms, rotations
+from tacit.problems import Candidates, Chain, Motif, PerSample, Regions, Transforms, rotations
 from tacit.solvers import Bundle
 from tacit.vision.boxes import overlap
 
@@ -407,6 +407,22 @@ def test_problems_without_posteriors_are_refused_only_where_they_are_needed():
     assert len(model.predict(words)) == 2
     with pytest.raises(CapabilityError, match="hidden_posterior"):
         model.conditional_proba(words, [["a", "b"], ["b", "a"]])
+
+
+def test_unknown_regions_are_refused_where_no_distribution_over_them_is_known():
+    """Without P_θ over regions this would be a latent SVM."""
+    problem = Regions()
+    example = problem.example(np.random.default_rng(0))
+    complete = [list(labels) for labels in example.y]
+    missing = [[None, *complete[0][1:]], *complete[1:]]
+    with pytest.raises(CapabilityError, match="IterativeLatentSVM"):
+        DissimilaritySVM(problem).fit(example.X, missing)
+    settings = {"C": 5.0, "random_state": 0}
+    delta = DissimilaritySVM(problem, conditional="delta", **settings).fit(example.X, missing)
+    iterative = IterativeLatentSVM(problem, **settings).fit(example.X, missing)
+    np.testing.assert_array_equal(delta.coef_, iterative.coef_)
+    known = DissimilaritySVM(problem, **settings).fit(example.X, complete)
+    assert known.objective_ == LatentSVM(problem, **settings).fit(example.X, complete).objective_
 
 
 # the latent SVM of chapter 4

@@ -256,6 +256,10 @@ def test_bad_parameters_and_problems_are_refused(bags):
         MinEntropySVM(Candidates(), pace=3).fit(X, y)
     with pytest.raises(CapabilityError, match="renyi_slacks"):
         MinEntropySVM(Chain()).fit(Ragged([[1.0], [2.0]], [0, 2]), [[0, 1]])
+    with pytest.raises(CapabilityError, match="loss='exact'"):
+        MinEntropySVM(Candidates(loss="exact")).fit(X, y)
+    with pytest.raises(CapabilityError, match="depends on the hidden"):
+        MinEntropySVM(Candidates(loss="exact")).fit(X, y, hidden=[0] * len(y))
     model = MinEntropySVM(Candidates(), alpha=math.inf).fit(X, y)
     with pytest.raises(ValueError, match="alpha=inf"):
         model.label_proba(X)

@@ -18,8 +18,15 @@ from tacit.learners.descents.multistart import Ended, Numbers
 from tacit.learners.descents.starts import propose
 from tacit.learners.iterative_latent_svm import BestState, Rounds
 from tacit.learners.latent_svm import LatentSVM
-from tacit.oracle import Oracle, Problem, Schema, loss_needs_hidden, require
-from tacit.oracle.capabilities import GivesPosteriors, ListsOutputs, MeasuresHidden, MovesPosteriors, SumsOutputs
+from tacit.oracle import CapabilityError, Oracle, Problem, Schema, capability, loss_needs_hidden, require
+from tacit.oracle.capabilities import (
+    GivesPosteriors,
+    ListsOutputs,
+    MeasuresCompleted,
+    MeasuresHidden,
+    MovesPosteriors,
+    SumsOutputs,
+)
 from tacit.runtime.blocks import cache_answers
 
 _NEEDS = (MeasuresHidden, MovesPosteriors, GivesPosteriors.hidden_posterior, SumsOutputs)
@@ -145,6 +152,8 @@ class DissimilaritySVM(LatentSVM):
         """Bind the oracle of P_θ, and refuse problems that cannot do what it takes."""
         self._oracle = None
         if not loss_needs_hidden(oracle):
+            if not isinstance(self.conditional, str):
+                self._refuse_completed(oracle)
             return
         require(type(self).__name__, self.problem, oracle, MeasuresHidden)
         if isinstance(self.conditional, str):
@@ -168,6 +177,20 @@ class DissimilaritySVM(LatentSVM):
                 "conditional must give every sample as many hidden values as the problem does; sample "
                 f"{int(np.argmax(sizes != own))} differs"
             )
+
+    def _refuse_completed(self, oracle: Oracle) -> None:
+        """Refuse labels with missing parts whose loss can be completed: without P_θ over these parts, the known ones
+        alone would count, as in a latent SVM."""
+        unknown = oracle.hidden_unknown()
+        if not unknown.size or capability(oracle, MeasuresCompleted) is None:
+            return
+        kind = type(self.problem).__name__
+        raise CapabilityError(
+            f"DissimilaritySVM needs a distribution over what is unknown, which {kind} does not offer; labels of "
+            f"{unknown.size} samples have missing parts (the first is sample {unknown[0]}). Use conditional='delta', "
+            "which compares with imputed parts as tacit.IterativeLatentSVM does, or tacit.LatentSVM, which counts the "
+            "known ones alone"
+        )
 
     def _begin(self, descent: Descent, oracle: Oracle, y: Any, previous: Array | None, *, seed: int, start: int) -> Any:
         """The first state of a start; the first start of "auto" imputes from mean features over hidden values.

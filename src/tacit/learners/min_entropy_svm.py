@@ -25,7 +25,18 @@ from tacit.learners.learner import Traits, overflows
 from tacit.learners.path import cut_folds
 from tacit.learners.rules import LeastEntropy, Rule
 from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothStep
-from tacit.oracle import TARGET, Assignment, CapabilityError, Oracle, Plane, Schema, Task, require, take_code
+from tacit.oracle import (
+    TARGET,
+    Assignment,
+    CapabilityError,
+    Oracle,
+    Plane,
+    Schema,
+    Task,
+    loss_needs_hidden,
+    require,
+    take_code,
+)
 from tacit.oracle.capabilities import GivesLogPartition, ScoresEntropy, SplitsCodes, VisitsCells
 from tacit.oracle.entropies import HavrdaCharvat, Rao, Renyi
 from tacit.penalties import Quadratic
@@ -239,11 +250,19 @@ class MinEntropySVM(SmoothLearner):
             )
 
     def _check_bound(self, schema: Schema, oracle: Oracle) -> None:
+        """Refuse a loss on hidden values that no part of the objective would use, and Rao's entropy without one."""
+        name, loss = type(self.problem).__name__, shorten(getattr(self.problem, "loss", None))
         if self.entropy == "rao" and not getattr(oracle, "has_pair_tables", False):
             raise CapabilityError(
                 "entropy='rao' needs a table of losses between hidden values, which "
-                f"{type(self.problem).__name__} does not have; give its loss, such as Candidates(loss='overlap'), "
+                f"{name} does not have; give its loss, such as Candidates(loss='overlap'), "
                 "Motif(8, loss='start') or Transforms(loss='angle')"
+            )
+        if self.entropy != "rao" and loss_needs_hidden(oracle):
+            raise CapabilityError(
+                f"MinEntropySVM needs a loss of labels alone, but that of {name} (loss={loss}) depends on the hidden "
+                "value; use a loss such as '0/1', entropy='rao', or tacit.DissimilaritySVM, which learns with such "
+                "losses"
             )
 
 

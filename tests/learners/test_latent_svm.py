@@ -84,10 +84,12 @@ def test_the_objective_is_that_of_the_definition(planted):
 def test_given_hidden_values_stay(planted):
     X, y, hidden = planted
     some = np.where(np.arange(120) % 2, hidden, -1)
-    model = LatentSVM(Candidates(), C=20, random_state=0).fit(X, y, hidden=some)
+    model = LatentSVM(Candidates(), C=20, unknown_weight=1, random_state=0).fit(X, y, hidden=some)
     assert np.array_equal(model.hidden_[1::2], hidden[1::2])
     wrong = np.where(np.arange(120) % 2, (hidden + 1) % 8, -1)
-    assert np.array_equal(LatentSVM(Candidates(), C=20).fit(X, y, hidden=wrong).hidden_[1::2], wrong[1::2])
+    assert np.array_equal(
+        LatentSVM(Candidates(), C=20, unknown_weight=1).fit(X, y, hidden=wrong).hidden_[1::2], wrong[1::2]
+    )
 
 
 def test_missing_tags_are_learned_around():

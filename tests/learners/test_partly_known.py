@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from tacit import IterativeLatentSVM, LatentSVM, Ragged, StructuredSVM
 from tacit.problems import Candidates, Chain, Motif, Multiclass
@@ -21,7 +22,7 @@ def test_what_is_known_is_the_start(photos):
     X, y, carrier = photos
     hidden = np.where(np.arange(240) < 60, carrier, -1)
     alone = StructuredSVM(Candidates(), C=100).fit(X[:60], y[:60], hidden=carrier[:60])
-    default = LatentSVM(Candidates(), C=100).fit(X, y, hidden=hidden)
+    default = LatentSVM(Candidates(), C=100, random_state=0).fit(X, y, hidden=hidden)
     rest = slice(60, None)
     assert default.score_hidden(X[rest], y[rest], carrier[rest]) >= alone.score_hidden(X[rest], y[rest], carrier[rest])
     assert (default.hidden_[:60] == carrier[:60]).all()
@@ -42,9 +43,39 @@ def test_the_unknown_part_counts_only_where_that_helps(photos):
     misled = y.copy()
     misled[60:] = np.random.default_rng(1).permutation(misled[60:])  # labels of the unknown part that say nothing
     hidden = np.where(np.arange(240) < 60, carrier, -1)
-    assert LatentSVM(Candidates(), C=100).fit(X, misled, hidden=hidden).unknown_weight_ < 1.0
-    few = np.where(np.arange(240) < 4, carrier, -1)
-    assert LatentSVM(Candidates(), C=100).fit(X, y, hidden=few).unknown_weight_ == 0.0  # too few to tell
+    with pytest.warns(UserWarning, match="180 of 240 samples aside"):
+        model = LatentSVM(Candidates(), C=100).fit(X, misled, hidden=hidden)
+    assert model.unknown_weight_ == 0.0
+    assert "factor of 0 (unknown_weight_)" in model._summary()
+
+
+@pytest.mark.parametrize("n_known", [5, 12])
+def test_a_few_known_values_do_not_cost_labels(n_known):
+    """Bags of digits with one from 0 to 4; the known part alone has between .3 and .8 of the labels right."""
+    digits, digit = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    y, carrier = rng.integers(0, 5, 600), rng.integers(0, 4, 600)
+    rows = rng.choice(np.flatnonzero(digit >= 5), (600, 4))
+    rows[np.arange(600), carrier] = [rng.choice(np.flatnonzero(digit == label)) for label in y]
+    X, train, test = Ragged(digits[rows.ravel()] / 16, 4 * np.arange(601)), slice(200), slice(200, None)
+    hidden = np.where(np.arange(200) < n_known, carrier[train], -1)
+    models = {
+        weight: LatentSVM(Candidates(), unknown_weight=weight).fit(X[train], y[train], hidden=hidden)
+        for weight in ("auto", 0.0, 1.0)
+    }
+    score = {weight: model.score(X[test], y[test]) for weight, model in models.items()}
+    assert score[0.0] < 0.8 < 0.9 < score[1.0]
+    assert score["auto"] >= score[1.0] - 0.01
+    assert "unknown_weight_" not in models[1.0]._summary()
+
+
+def test_a_class_without_known_values_is_kept(photos):
+    X, y, carrier = photos
+    misled = y.copy()
+    misled[60:] = np.random.default_rng(1).permutation(misled[60:])
+    hidden = np.where((np.arange(240) < 60) & (y != 2), carrier, -1)  # as above, where 0 was chosen, but for class 2
+    model = LatentSVM(Candidates(), C=100, tol=1e-2).fit(X, misled, hidden=hidden)
+    assert model.unknown_weight_ > 0
 
 
 def test_nothing_known_leaves_every_weight_as_it_is(photos):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -84,8 +85,9 @@ class LatentSVM(Learner):
         the first start of "auto" is "known": a structured SVM on the known part imputes the others. For chains with
         states, "auto" is "warm": ten averaged stochastic passes; "k-means" groups the tokens of every tag
     unknown_weight : factor for the weight of samples whose hidden value is unknown, where others are known: from 0,
-        which learns from the known part alone, to 1. "auto" holds out some known hidden values and takes the factor
-        that predicts them best; for sequences with missing tags, and where nothing is known, it is 1
+        which learns from the known part alone, to 1. "auto" holds out samples, and takes the factor that predicts known
+        hidden values best among those that predict labels as well as 1 does. It is 1 with fewer than six known values,
+        for sequences with missing tags, and where nothing is known; a warning says when it is 0
     tol : stop when an iteration decreases the objective by less than C · tol; convex tasks are solved to that gap
     max_iter : outer iterations per start
     max_inner : steps per convex solve
@@ -161,6 +163,13 @@ class LatentSVM(Learner):
             factor = np.ones(oracle.n_samples)
             factor[oracle.hidden_unknown()] = self.unknown_weight_
             prepared = prepared._replace(weights=rescale_weights(prepared.weights, factor))
+        if not self.unknown_weight_ and isinstance(self.unknown_weight, str):
+            warnings.warn(
+                f"{type(self).__name__} sets {oracle.hidden_unknown().size} of {oracle.n_samples} samples aside, whose "
+                "hidden value is unknown: with them, held-out hidden values were not predicted clearly better. Give "
+                "unknown_weight=1 to learn from all, or unknown_weight=0 to agree",
+                stacklevel=2,
+            )
         weigher = capability(oracle, WeighsSamples)
         if weigher is not None:
             prepared = prepared._replace(weights=rescale_weights(prepared.weights, weigher.sample_factors()))
@@ -323,12 +332,15 @@ class LatentSVM(Learner):
         ends = sorted(run.objective for run in self.runs_)
         if math.isfinite(self.bound_):
             return super()._summary()  # every hidden value was given
+        factor = f"; samples with unknown hidden values count by a factor of {self.unknown_weight_:g} (unknown_weight_)"
+        factor = factor if self.unknown_weight_ < 1 else ""
         if len(ends) == 1:
-            return f"objective {ends[0]:.6g} of one start; it is not convex, so other starts (n_init) may end lower"
+            once = f"objective {ends[0]:.6g} of one start; it is not convex, so other starts (n_init) may end lower"
+            return once + factor
         near = sum(end <= ends[0] + self.tol * self.C for end in ends)
         return (
             f"objective {ends[0]:.6g}, the lowest of {len(ends)} starts; the highest is {ends[-1]:.6g}, and {near} are "
-            "at the lowest"
+            f"at the lowest{factor}"
         )
 
     def _check_parameters(self) -> None:
@@ -341,11 +353,13 @@ class LatentSVM(Learner):
 def choose_unknown_weight(
     oracle: Oracle, weights: Array, learn: Callable[[Any, Array], Array], rng: np.random.Generator
 ) -> float:
-    """The one of `UNKNOWN_WEIGHTS` with the lowest error on held-out hidden values.
+    """The one of `UNKNOWN_WEIGHTS` with the lowest error on held-out hidden values, among those that labels permit.
 
     Wrong imputed values can harm a model of the known part, so some known hidden values are held out to decide. The
-    answer is 0, which learns from the known part alone, unless another one is better by more than `CLEAR_GAIN` standard
-    errors. It is also 0 with fewer than two held-out values per fold.
+    answer is 0 if that is permitted, else 1, unless another factor is better by more than `CLEAR_GAIN` standard errors.
+    The labels of the other samples are knowledge too. So some of these are held out as well, and a factor is permitted
+    if it predicts labels as well as 1 does, within a standard error. The factor 0 must also keep every class: each
+    needs known hidden values outside of every fold. With fewer than two known values per fold the answer is 1.
 
     Parameters
     ----------
@@ -354,30 +368,48 @@ def choose_unknown_weight(
     learn : the weights w that an oracle and its c_i lead to
     rng : draws the folds
     """
-    known = np.setdiff1d(np.arange(oracle.n_samples), oracle.hidden_unknown())
+    unknown = oracle.hidden_unknown()
+    known = np.setdiff1d(np.arange(oracle.n_samples), unknown)
     informative = np.intersect1d(known, oracle.with_hidden(None).hidden_unknown())
     if informative.size < 2 * FOLDS:
-        return UNKNOWN_WEIGHTS[0]
+        return UNKNOWN_WEIGHTS[-1]
     folds = np.array_split(rng.permutation(informative), FOLDS)
-    states = cast(SplitsCodes, oracle).split(oracle.impute(np.zeros(oracle.n_params)).code)[1]
-    errors: list[list[Array]] = [[] for _ in UNKNOWN_WEIGHTS]
-    for fold in folds:
+    others = np.array_split(rng.permutation(unknown[weights[unknown] > 0]), FOLDS)
+    labels, states = cast(SplitsCodes, oracle).split(oracle.impute(np.zeros(oracle.n_params)).code)
+    permitted = _keeps_classes(labels, weights, known, folds)
+    errors: dict[float, list[Array]] = {factor: [] for factor in permitted}
+    mistakes: dict[float, list[Array]] = {factor: [] for factor in permitted}
+    for fold, other in zip(folds, others, strict=True):
         given = np.full(oracle.n_samples, -1)
         given[known] = states[known]
         given[fold] = -1
         train = oracle.with_hidden(KnownHidden(given))
-        is_unknown = np.ones(oracle.n_samples, dtype=bool)
-        is_unknown[known] = False
-        for k, unknown_factor in enumerate(UNKNOWN_WEIGHTS):
-            factor = np.where(is_unknown, unknown_factor, 1.0)
-            factor[fold] = 0.0
+        for unknown_factor in permitted:
+            factor = np.ones(oracle.n_samples)
+            factor[unknown] = unknown_factor
+            factor[fold] = factor[other] = 0.0
             w = learn(train, rescale_weights(weights, factor))
-            errors[k].append(_errors(oracle, train, w, np.sort(fold), states))
-    per_sample = np.array([np.concatenate(parts) for parts in errors])
-    best = int(np.argmin(per_sample.mean(axis=1)))
-    gain = per_sample[0] - per_sample[best]
-    is_clear = gain.mean() > CLEAR_GAIN * gain.std(ddof=1) / np.sqrt(gain.size)
-    return UNKNOWN_WEIGHTS[best if is_clear else 0]
+            errors[unknown_factor].append(_errors(oracle, train, w, np.sort(fold), states))
+            mistakes[unknown_factor].append(_mistakes(oracle, w, np.sort(np.append(fold, other)), labels))
+    wrong, missed = ({k: np.concatenate(parts) for k, parts in found.items()} for found in (errors, mistakes))
+    every = missed[UNKNOWN_WEIGHTS[-1]]
+    permitted = tuple(factor for factor in permitted if not _is_clear(missed[factor] - every, 1.0))
+    first = 0.0 if 0.0 in permitted else UNKNOWN_WEIGHTS[-1]
+    best = min(permitted, key=lambda factor: float(wrong[factor].mean()))
+    return best if _is_clear(wrong[first] - wrong[best], CLEAR_GAIN) else first
+
+
+def _keeps_classes(labels: Array, weights: Array, known: Array, folds: list[Array]) -> tuple[float, ...]:
+    """`UNKNOWN_WEIGHTS`, without 0 if some class has no known hidden value left while a fold is held out."""
+    classes = np.unique(labels[weights > 0])
+    parts = [np.setdiff1d(known[weights[known] > 0], fold) for fold in folds]
+    is_kept = all(np.isin(classes, labels[part]).all() for part in parts)
+    return UNKNOWN_WEIGHTS if is_kept else UNKNOWN_WEIGHTS[1:]
+
+
+def _is_clear(gain: Array, errors: float) -> bool:
+    """Whether the mean of a gain is above zero by more than so many standard errors."""
+    return bool(gain.mean() > errors * gain.std(ddof=1) / np.sqrt(gain.size))
 
 
 def rescale_weights(weights: Array, factor: Array) -> Array:
@@ -393,3 +425,11 @@ def _errors(oracle: Oracle, train: Any, w: Array, rows: Array, states: Array) ->
         return loss
     found = cast(SplitsCodes, oracle).split(train.impute(w, rows).code, rows)[1]
     return np.asarray(loss + (found != states[rows]))
+
+
+def _mistakes(oracle: Oracle, w: Array, rows: Array, labels: Array) -> Array:
+    """The losses of labels that are predicted for held-out rows; 1 per wrong label if the loss needs hidden values."""
+    code = oracle.predict(w, rows).code
+    if loss_needs_hidden(oracle):
+        return np.asarray(cast(SplitsCodes, oracle).split(code, rows)[0] != labels[rows], dtype=float)
+    return oracle.loss(code, rows)

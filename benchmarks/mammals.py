@@ -74,14 +74,6 @@ def run() -> Page:
                 f"{table[:, :, 3].mean():.1f} ({table[:, :, 3].max():.1f}) [{seconds}]",
             )
         )
-    with threadpool_limits(1, user_api="blas"):
-        other = _fit(0, 0, SelfPaced(paces="all")).objective
-    if other != fits["self-paced"][0][0].objective:
-        raise AssertionError(f'paces="all" ended at {other}, paces="hidden" at {fits["self-paced"][0][0].objective}')
-    page.notes.append(
-        'Every window is unknown, so `SelfPaced(paces="hidden")` and `SelfPaced(paces="all")` are the same: one row '
-        "stands for both (checked on the first start of split 1: equal objectives)."
-    )
     gain = (np.array(fits["CCCP"])[:, :, 0] - np.array(fits["self-paced"])[:, :, 0]).ravel()
     room = C * EPSILON
     page.notes.append(

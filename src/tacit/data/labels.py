@@ -43,8 +43,8 @@ MAX_GAPS = 100
 """Whole numbers between the lowest and the highest class, per class, up to which a table of all of them is made."""
 
 UNLABELLED = (
-    "drop the sample or label it. To use samples without a label, fit on the others, label these with predict, and fit "
-    "again on all, with a sample_weight below 1 for them"
+    "drop the sample or label it. Learners for hidden values, such as tacit.LatentSVM, take None for a missing label "
+    "that is one of the classes"
 )
 """What to do about samples without a label: a loss is measured against the label, so alone they teach nothing."""
 

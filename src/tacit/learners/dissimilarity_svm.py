@@ -16,6 +16,7 @@ from tacit.data.specs import between, choice, estimator, parameter, positive, ta
 from tacit.learners.descents.descent import Descent
 from tacit.learners.descents.multistart import Ended, Numbers
 from tacit.learners.descents.starts import propose
+from tacit.learners.descents.unlabelled import takes_unlabelled
 from tacit.learners.iterative_latent_svm import BestState, Rounds
 from tacit.learners.latent_svm import LatentSVM
 from tacit.oracle import CapabilityError, Oracle, Problem, Schema, capability, loss_needs_hidden, require
@@ -104,6 +105,7 @@ class DissimilaritySVM(LatentSVM):
     conditional: Any = None
     theta_step: str = parameter(choice("joint", "text"), default="joint")
 
+    @takes_unlabelled
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> DissimilaritySVM:
         """Learn from labelled samples; the arguments are those of `LatentSVM.fit`."""
         self._check_parameters()

@@ -14,6 +14,7 @@ from tacit.data.specs import estimator, parameter, positive, switch, whole
 from tacit.learners.descents.multistart import MAX_STARTS, Method
 from tacit.learners.descents.paced import Paced
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
+from tacit.learners.descents.unlabelled import takes_unlabelled
 from tacit.learners.learner import Traits
 from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothState
 from tacit.oracle import Assignment, CapabilityError, Oracle, Schema, capability
@@ -81,6 +82,7 @@ class LatentLogistic(SmoothLearner):
     warm_start: bool = parameter(switch, default=False)
     pace: SelfPaced | None = parameter(optional_pace, default=None)
 
+    @takes_unlabelled
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> LatentLogistic:
         """Learn from labelled samples; the arguments are those of `HiddenCRF.fit`."""
         self._is_free = hidden is None

@@ -16,6 +16,7 @@ from tacit.data.specs import estimator, not_negative, optional, parameter, switc
 from tacit.learners.descents.multistart import MAX_STARTS, Method, MultiStart, Weights
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.descents.starts import propose
+from tacit.learners.descents.unlabelled import takes_unlabelled
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import LEARNED, bind_samples, has_hidden_states, open_checkpoint, read_weights
 from tacit.learners.smooth_learner import SmoothState, SmoothStep
@@ -94,12 +95,14 @@ class LatentPerceptron(Learner):
     n_init: int = parameter(whole(1, MAX_STARTS), default=1)
     pace: SelfPaced | None = parameter(optional_pace, default=None)
 
+    @takes_unlabelled
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> LatentPerceptron:
         """Learn from labelled samples.
 
         Parameters
         ----------
-        X, y : samples and labels, in the form that the problem takes
+        X, y : samples and labels, in the form that the problem takes; a label that is missing is None, if it is one of
+            the classes
         hidden : what is known of the hidden values, as in `LatentSVM`
         sample_weight : how far a mistake moves the weights, relative to the others; 0 leaves a sample out
         """

@@ -16,6 +16,7 @@ from tacit.learners.descents.descent import Descent, Iteration
 from tacit.learners.descents.multistart import MAX_STARTS, Ended, MultiStart, Run, RunTable, warn_unless_converged
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.descents.starts import OnlineDescent, digest_init, find_beginning, given_weights
+from tacit.learners.descents.unlabelled import takes_unlabelled
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import LEARNED, MARGIN_LEARNED, Prepared, check_margin, has_hidden_states, prepare
 from tacit.oracle import (
@@ -142,12 +143,14 @@ class LatentSVM(Learner):
     escape: bool = parameter(switch, default=True)
     shift: bool = parameter(switch, default=True)
 
+    @takes_unlabelled
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> LatentSVM:
         """Learn from labelled samples.
 
         Parameters
         ----------
-        X, y : samples and labels, in the form that the problem takes
+        X, y : samples and labels, in the form that the problem takes; a label that is missing is None, if it is one of
+            the classes
         hidden : what is known of the hidden values, per sample: the value, −1 if it is unknown, or the values that are
             allowed (a list or a mask). Known values are never changed
         sample_weight : a weight of 2 is the sample twice, 0 leaves it out

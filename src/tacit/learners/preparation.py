@@ -346,6 +346,7 @@ LEARNED: dict[str, Spec] = {
     "n_iter_": whole(0),
     "status_": instance(Status, "a Status"),
     "hidden_": _array_or_none,
+    "labels_": _array_or_none,
     "history_": check_history,
     "runs_": _check_runs,
 }

@@ -16,6 +16,7 @@ from tacit.data.parameters import one_of, random_numbers
 from tacit.data.ragged import Ragged
 from tacit.learners.descents import multistart
 from tacit.learners.descents.starts import find_beginning, given_weights
+from tacit.learners.descents.unlabelled import takes_unlabelled
 from tacit.learners.learner import Learner, overflows
 from tacit.learners.preparation import (
     LEARNED,
@@ -86,12 +87,14 @@ class SmoothLearner(Learner, ABC):
     def _bound(self, state: Any) -> float:
         """A lower bound on the objective where every hidden value is known."""
 
+    @takes_unlabelled
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> Any:
         """Learn from labelled samples.
 
         Parameters
         ----------
-        X, y : samples and labels, in the form that the problem takes
+        X, y : samples and labels, in the form that the problem takes; a label that is missing is None, if it is one of
+            the classes
         hidden : what is known of the hidden values, per sample: the value, −1 if it is unknown, or the values that are
             allowed (a list or a mask)
         sample_weight : a weight of 2 is the sample twice, 0 leaves it out

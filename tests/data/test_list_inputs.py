@@ -292,7 +292,8 @@ def test_probabilities_and_entropies_of_scores_that_overflow_are_refused():
     for model in (MinEntropySVM(Multiclass(), alpha=2.0, verbose=0), HiddenCRF(Multiclass(), verbose=0)):
         model.fit(X, y)
         model.coef_ = 100 * model.coef_
-        questions = (model.entropy, model.label_proba) if isinstance(model, MinEntropySVM) else (model.predict_proba,)
+        is_entropy = isinstance(model, MinEntropySVM)
+        questions = (model.label_entropy, model.label_proba) if is_entropy else (model.predict_proba,)
         for ask in questions:
             with pytest.raises(FloatingPointError, match="sample 1"):
                 ask(huge)

@@ -13,6 +13,7 @@ from tacit import (
     AnyOf,
     DissimilaritySVM,
     GroupNormSVM,
+    ImputedLossSVM,
     IterativeLatentSVM,
     LatentSVM,
     Links,
@@ -41,7 +42,7 @@ from tests.fuzz.draws import Draw
 from tests.fuzz.registry import target
 from tests.fuzz.verdicts import RAW, judge_error
 
-LEARNERS = (StructuredSVM, LatentSVM, IterativeLatentSVM, DissimilaritySVM, GroupNormSVM)
+LEARNERS = (StructuredSVM, LatentSVM, IterativeLatentSVM, ImputedLossSVM, DissimilaritySVM, GroupNormSVM)
 
 
 def multiclass(draw: Draw):
@@ -320,7 +321,7 @@ def answers(questions):
 def _enter(make):
     @target(
         *("StructuredSVM", "LatentSVM", "IterativeLatentSVM", "DissimilaritySVM", "GroupNormSVM", "SelfPaced"),
-        *("Quadratic", "GroupNorm", "AnyOf", "Links"),
+        *("ImputedLossSVM", "Quadratic", "GroupNorm", "AnyOf", "Links"),
     )
     @functools.wraps(make)
     def fit(draw: Draw):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.datasets import read_conllu, read_tagged, read_two_columns, write_two_columns
-from tacit.spectral import FeatureClusters, HashedSymbols, RareWords, SpectralTagger
+from tacit.spectral import FeatureClusters, HashedSymbols, RareWords, SpectralTagger, average_f1
 from tacit.text import WordFeatures
 from tests.fuzz.draws import Draw
 from tests.fuzz.fits import answers
@@ -30,7 +30,7 @@ def spectral_taggers(draw: Draw):
     parameters = {
         "rank": draw.pick([2, draw.whole(1, 5), [1, 2], "auto"]),
         "conditional": draw.pick([False, True, "markov"]),
-        "context": draw.pick(["pairs", "tags"]),
+        "context": draw.pick(["pairs", "tags", "symbols"]),
         "size": draw.whole(1, 50),
         "smoothing": draw.real(0, 2),
         "decoding": draw.pick(["marginal", "viterbi"]),
@@ -44,7 +44,19 @@ def spectral_taggers(draw: Draw):
     model = SpectralTagger(**draw.spoil_some(parameters, float(theme == "parameters")), verbose=0)
     model.fit(**draw.spoil_some({"X": words, "y": tags}, float(theme == "data")))
     asked = draw.spoil(words) if theme == "asked" else words
-    return answers([lambda: model.predict_proba(asked), lambda: float(len(model.predict(asked)))])
+    asking = [
+        lambda: model.predict_proba(asked),
+        lambda: model.filter_proba(asked),
+        lambda: float(len(model.predict(asked))),
+    ]
+    return answers(asking)
+
+
+@target("average_f1")
+def tag_scores(draw: Draw):
+    _, tags = sentences(draw)
+    other = [[draw.pick(["N", "V", "X"]) for _ in each] for each in tags]
+    return average_f1(**draw.spoil_some({"y": tags, "predicted": other}, 0.6))
 
 
 @target("WordFeatures")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
 
 from tacit.data.labels import find_labels
+from tacit.data.parameters import is_list, shorten
 from tacit.data.ragged import Ragged
 from tacit.problems.chain.tags import read_tags
 
@@ -24,6 +26,8 @@ def average_f1(y: Any, predicted: Any) -> float:
     >>> round(average_f1([["N", "V", "N"], ["V"]], [["N", "N", "N"], ["V"]]), 3)
     0.733
     """
+    if not is_list(predicted) or not all(isinstance(tags, Sized) for tags in predicted):
+        raise ValueError(f"predicted must be a list with the tags of every sequence, got {shorten(predicted)}")
     lengths = predicted.lengths if isinstance(predicted, Ragged) else np.array([len(tags) for tags in predicted])
     true, found = read_tags(y, lengths), read_tags(predicted, lengths)
     known = ~true.missing

@@ -130,7 +130,7 @@ class Bundle(Solver):
             w = state.minimiser(task.penalty)
         value = task.penalty.value(w)
         state.adapt_proximal_weight(w, value, is_exact=penalty.is_quadratic)
-        state.drop(alpha, int(self.drop_after) + state.idle)
+        state.drop(alpha, min(int(self.drop_after), 1 << 40) + state.idle)  # kernels take 64 bits
         state.add_plane(task, w, value, *task.tangent(w))
         state.note_progress(not task.penalty.is_quadratic or state.differs_from(before))
         return state

@@ -26,7 +26,7 @@ def average_f1(y: Any, predicted: Any) -> float:
     >>> round(average_f1([["N", "V", "N"], ["V"]], [["N", "N", "N"], ["V"]]), 3)
     0.733
     """
-    if not is_list(predicted) or not all(isinstance(tags, Sized) for tags in predicted):
+    if not is_list(predicted) or not all(is_list(tags) and isinstance(tags, Sized) for tags in predicted):
         raise ValueError(f"predicted must be a list with the tags of every sequence, got {shorten(predicted)}")
     lengths = predicted.lengths if isinstance(predicted, Ragged) else np.array([len(tags) for tags in predicted])
     true, found = read_tags(y, lengths), read_tags(predicted, lengths)

@@ -10,7 +10,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from tacit.data.arrays import Array, find_uneven
-from tacit.data.parameters import is_list, reason, shorten
+from tacit.data.parameters import has_length, is_list, reason, shorten
 
 
 def is_missing(value: Any) -> bool:
@@ -183,3 +183,17 @@ def _column(values: Any) -> Array:
     for i, value in enumerate(values):  # one by one: NumPy would stack entries of equal length
         column[i] = value
     return column
+
+
+def find_missing(y: Any) -> Array:
+    """Which labels are None, where the others are single numbers or strings; none where those are sequences of tags.
+
+    >>> find_missing(["a", None, "b"]), find_missing([["a", "b"], None])
+    (array([False,  True, False]), array([False, False]))
+    """
+    is_typed = getattr(y, "dtype", None) is not None and y.dtype != np.dtype(object)
+    if isinstance(y, str | bytes) or hasattr(y, "offsets") or not has_length(y) or is_typed:
+        return np.zeros(0, dtype=bool)
+    is_missing = np.array([label is None for label in y], dtype=bool)
+    is_single = all(label is None or kind_of_label(label) for label in y)
+    return is_missing if is_single and not is_missing.all() else np.zeros_like(is_missing)

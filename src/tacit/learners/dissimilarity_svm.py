@@ -10,13 +10,14 @@ import numpy as np
 from scipy.optimize import minimize
 
 from tacit.data.arrays import Array, checksum
+from tacit.data.labels import find_missing
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
 from tacit.data.specs import between, choice, estimator, parameter, positive, table
 from tacit.learners.descents.descent import Descent
 from tacit.learners.descents.multistart import Ended, Numbers
 from tacit.learners.descents.starts import propose
-from tacit.learners.descents.unlabelled import takes_unlabelled
+from tacit.learners.descents.unlabelled import self_train
 from tacit.learners.iterative_latent_svm import BestState, Rounds
 from tacit.learners.latent_svm import LatentSVM
 from tacit.oracle import CapabilityError, Oracle, Problem, Schema, capability, loss_needs_hidden, require
@@ -105,9 +106,10 @@ class DissimilaritySVM(LatentSVM):
     conditional: Any = None
     theta_step: str = parameter(choice("joint", "text"), default="joint")
 
-    @takes_unlabelled
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> DissimilaritySVM:
         """Learn from labelled samples; the arguments are those of `LatentSVM.fit`."""
+        if (is_missing := find_missing(y)).any():
+            return self_train(self, X, y, is_missing, hidden, sample_weight)
         self._check_parameters()
         self._data = X, y, hidden
         try:

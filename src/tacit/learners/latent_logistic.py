@@ -10,11 +10,12 @@ import numpy as np
 from scipy.special import expit
 
 from tacit.data.arrays import Array
+from tacit.data.labels import find_missing
 from tacit.data.specs import estimator, parameter, positive, switch, whole
 from tacit.learners.descents.multistart import MAX_STARTS, Method
 from tacit.learners.descents.paced import Paced
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
-from tacit.learners.descents.unlabelled import takes_unlabelled
+from tacit.learners.descents.unlabelled import self_train
 from tacit.learners.learner import Traits
 from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothState
 from tacit.oracle import Assignment, CapabilityError, Oracle, Schema, capability
@@ -82,9 +83,10 @@ class LatentLogistic(SmoothLearner):
     warm_start: bool = parameter(switch, default=False)
     pace: SelfPaced | None = parameter(optional_pace, default=None)
 
-    @takes_unlabelled
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> LatentLogistic:
         """Learn from labelled samples; the arguments are those of `HiddenCRF.fit`."""
+        if (is_missing := find_missing(y)).any():
+            return self_train(self, X, y, is_missing, hidden, sample_weight)
         self._is_free = hidden is None
         try:
             super().fit(X, y, hidden=hidden, sample_weight=sample_weight)

@@ -11,12 +11,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array
+from tacit.data.labels import find_missing
 from tacit.data.parameters import random_numbers
 from tacit.data.specs import estimator, not_negative, optional, parameter, switch, table, whole
 from tacit.learners.descents.multistart import MAX_STARTS, Method, MultiStart, Weights
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.descents.starts import propose
-from tacit.learners.descents.unlabelled import takes_unlabelled
+from tacit.learners.descents.unlabelled import self_train
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import LEARNED, bind_samples, has_hidden_states, open_checkpoint, read_weights
 from tacit.learners.smooth_learner import SmoothState, SmoothStep
@@ -95,7 +96,6 @@ class LatentPerceptron(Learner):
     n_init: int = parameter(whole(1, MAX_STARTS), default=1)
     pace: SelfPaced | None = parameter(optional_pace, default=None)
 
-    @takes_unlabelled
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> LatentPerceptron:
         """Learn from labelled samples.
 
@@ -106,6 +106,8 @@ class LatentPerceptron(Learner):
         hidden : what is known of the hidden values, as in `LatentSVM`
         sample_weight : how far a mistake moves the weights, relative to the others; 0 leaves a sample out
         """
+        if (is_missing := find_missing(y)).any():
+            return self_train(self, X, y, is_missing, hidden, sample_weight)
         self._check_parameters()
         schema, oracle = bind_samples(self, X, y, hidden, NEEDS)
         weights = read_weights(sample_weight, oracle.n_samples)

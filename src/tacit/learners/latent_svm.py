@@ -10,13 +10,14 @@ from typing import Any, cast
 import numpy as np
 
 from tacit.data.arrays import Array, checksum
+from tacit.data.labels import find_missing
 from tacit.data.parameters import random_numbers, shorten
 from tacit.data.specs import choice, either, estimator, parameter, positive, share, switch, whole
 from tacit.learners.descents.descent import Descent, Iteration
 from tacit.learners.descents.multistart import MAX_STARTS, Ended, MultiStart, Run, RunTable, warn_unless_converged
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.descents.starts import OnlineDescent, digest_init, find_beginning, given_weights
-from tacit.learners.descents.unlabelled import takes_unlabelled
+from tacit.learners.descents.unlabelled import self_train
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import LEARNED, MARGIN_LEARNED, Prepared, check_margin, has_hidden_states, prepare
 from tacit.oracle import (
@@ -143,7 +144,6 @@ class LatentSVM(Learner):
     escape: bool = parameter(switch, default=True)
     shift: bool = parameter(switch, default=True)
 
-    @takes_unlabelled
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> LatentSVM:
         """Learn from labelled samples.
 
@@ -155,6 +155,8 @@ class LatentSVM(Learner):
             allowed (a list or a mask). Known values are never changed
         sample_weight : a weight of 2 is the sample twice, 0 leaves it out
         """
+        if (is_missing := find_missing(y)).any():
+            return self_train(self, X, y, is_missing, hidden, sample_weight)
         self._check_parameters()
         prepared = prepare(self, X, y, hidden, sample_weight)
         schema, oracle = prepared.schema, prepared.oracle

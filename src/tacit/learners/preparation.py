@@ -72,6 +72,7 @@ def bind_samples(
     work, which says what to do ``instead``.
     """
     check_running(learner)
+    learner.__dict__.pop("labels_", None)  # of an earlier fit with missing labels
     data = learner._read(X, reset=True)
     schema = learner.problem.schema(data, y)
     oracle = learner.problem.bind(data, y, schema, hidden=hidden)

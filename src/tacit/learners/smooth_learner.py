@@ -12,11 +12,12 @@ import numpy as np
 from scipy.special import softmax
 
 from tacit.data.arrays import Array
+from tacit.data.labels import find_missing
 from tacit.data.parameters import one_of, random_numbers
 from tacit.data.ragged import Ragged
 from tacit.learners.descents import multistart
 from tacit.learners.descents.starts import find_beginning, given_weights
-from tacit.learners.descents.unlabelled import takes_unlabelled
+from tacit.learners.descents.unlabelled import self_train
 from tacit.learners.learner import Learner, overflows
 from tacit.learners.preparation import (
     LEARNED,
@@ -87,7 +88,6 @@ class SmoothLearner(Learner, ABC):
     def _bound(self, state: Any) -> float:
         """A lower bound on the objective where every hidden value is known."""
 
-    @takes_unlabelled
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> Any:
         """Learn from labelled samples.
 
@@ -99,6 +99,8 @@ class SmoothLearner(Learner, ABC):
             allowed (a list or a mask)
         sample_weight : a weight of 2 is the sample twice, 0 leaves it out
         """
+        if (is_missing := find_missing(y)).any():
+            return self_train(self, X, y, is_missing, hidden, sample_weight)
         self._check_parameters()
         schema, oracle = bind_samples(self, X, y, hidden, self._needs, self._instead)
         if self.class_weight is not None and has_long_codes(oracle):

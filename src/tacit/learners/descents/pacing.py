@@ -118,11 +118,12 @@ def _find_quantile(risk: Array, part: float, share: Array | None) -> float:
     return float(risk[order[min(index, risk.size - 1)]])
 
 
-def optional_pace(name: str, value: Any) -> SelfPaced | None:
-    """The spec of a learner's pace: None, or a valid `SelfPaced`."""
-    if value is None:
-        return None
+def _check_pace(name: str, value: Any) -> SelfPaced:
     if not isinstance(value, SelfPaced):
         raise TypeError(f"{name} must be None or tacit.SelfPaced(), got {shorten(value)}")
     value.check()
     return value
+
+
+optional_pace = optional(_check_pace)
+"""The spec of a learner's pace: None, or a valid `SelfPaced`."""

@@ -2,59 +2,25 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 
 from tacit.data.arrays import Array
-from tacit.data.labels import kind_of_label
 from tacit.data.parameters import has_length, shorten
-from tacit.data.ragged import Ragged
 from tacit.learners.descents.pacing import SelfPaced
 
 MAX_ROUNDS = 20
 
-Fit = TypeVar("Fit", bound=Callable[..., Any])
+L = TypeVar("L", bound=Any)
 
 
-def takes_unlabelled(fit: Fit) -> Fit:
-    """Make a method ``fit(X, y, *, hidden, sample_weight)`` take None for labels that are missing.
-
-    Then `self_train` calls it several times with complete labels. Where no label is missing, it is called as it is.
-    """
-
-    @functools.wraps(fit)
-    def fit_all(self: Any, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> Any:
-        self.__dict__.pop("labels_", None)
-        is_missing = find_missing(y)
-        if is_missing.any():
-            return self_train(self, X, y, is_missing, hidden, sample_weight)
-        return fit(self, X, y, hidden=hidden, sample_weight=sample_weight)
-
-    return cast(Fit, fit_all)
-
-
-def find_missing(y: Any) -> Array:
-    """Which labels are None, where the others are single numbers or strings; none where those are sequences of tags.
-
-    >>> find_missing(["a", None, "b"]), find_missing([["a", "b"], None])
-    (array([False,  True, False]), array([False, False]))
-    """
-    is_typed = getattr(y, "dtype", None) is not None and y.dtype != np.dtype(object)
-    if isinstance(y, Ragged | str | bytes) or not has_length(y) or is_typed:
-        return np.zeros(0, dtype=bool)
-    is_missing = np.array([label is None for label in y], dtype=bool)
-    is_single = all(label is None or kind_of_label(label) for label in y)
-    return is_missing if is_single and not is_missing.all() else np.zeros_like(is_missing)
-
-
-def self_train(learner: Any, X: Any, y: Any, is_missing: Array, hidden: Any, sample_weight: Any) -> Any:
+def self_train(learner: L, X: Any, y: Any, is_missing: Array, hidden: Any, sample_weight: Any) -> L:
     """Fit a learner to samples some of which have no label.
 
     A first fit learns from the labelled samples. Each round imputes the missing labels, takes those with the largest

@@ -103,14 +103,7 @@ class GlobalRanker(Ranker):
     needs_groups = False
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        triplets: Any = None,
-        *,
-        group: Any = None,
-        qid: Any = None,
-        query_features: Any = None,
+        self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, qid: Any = None, query_features: Any = None
     ) -> Self:
         """Learn from queries X, items y and triplets; or from judged rows X, their grades y and group.
 
@@ -205,14 +198,7 @@ class TransductiveRanker(Ranker):
     learned: ClassVar = {"objective_": finite, "bound_": finite}
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        triplets: Any = None,
-        *,
-        group: Any = None,
-        qid: Any = None,
-        query_features: Any = None,
+        self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, qid: Any = None, query_features: Any = None
     ) -> Self:
         """Learn from queries X, items y and triplets; or from judged rows X, their grades y and group.
 

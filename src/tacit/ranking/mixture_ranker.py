@@ -123,14 +123,7 @@ class MixtureRanker(Ranker):
     }
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        triplets: Any = None,
-        *,
-        group: Any = None,
-        qid: Any = None,
-        query_features: Any = None,
+        self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, qid: Any = None, query_features: Any = None
     ) -> Self:
         """Learn from queries X, items y and triplets; or from judged rows X, their grades y and group.
 

@@ -58,14 +58,7 @@ class Ranker(Application, ABC):
 
     @abstractmethod
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        triplets: Any = None,
-        *,
-        group: Any = None,
-        qid: Any = None,
-        query_features: Any = None,
+        self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, qid: Any = None, query_features: Any = None
     ) -> Any:
         """Learn from queries, items and triplets, or from judged rows."""
 
@@ -125,14 +118,7 @@ class Ranker(Application, ABC):
         return scores
 
     def score(
-        self,
-        X: Any,
-        y: Any,
-        triplets: Any = None,
-        *,
-        group: Any = None,
-        qid: Any = None,
-        query_features: Any = None,
+        self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, qid: Any = None, query_features: Any = None
     ) -> float:
         """The share of triplets in the right order, equal scores counted half; parameters as in `fit`.
 
@@ -141,14 +127,7 @@ class Ranker(Application, ABC):
         return float(self.score_queries(X, y, triplets, group=group, qid=qid, query_features=query_features)[0])
 
     def score_queries(
-        self,
-        X: Any,
-        y: Any,
-        triplets: Any = None,
-        *,
-        group: Any = None,
-        qid: Any = None,
-        query_features: Any = None,
+        self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, qid: Any = None, query_features: Any = None
     ) -> tuple[float, Array, Array]:
         """The share of triplets in the right order; then per query their number, and the number of triplets."""
         check_is_fitted(self)

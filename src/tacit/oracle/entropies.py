@@ -175,8 +175,8 @@ class Rao:
         share = mass * (1 - diversity)
 
         def own(coef: Array) -> Array:
-            spread = np.repeat(np.stack([coef * mass, 1 + diversity]), sizes, axis=1).transpose(0, 2, 1)
-            return np.asarray(spread[0] * given * (spread[1] - both))
+            by_cell = np.repeat(np.stack([coef * mass, 1 + diversity]), sizes, axis=1).transpose(0, 2, 1)
+            return np.asarray(by_cell[0] * given * (by_cell[1] - both))
 
         return EntropyCells(np.where(exists, share - 1, -np.inf), own, share, posterior)
 

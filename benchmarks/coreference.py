@@ -92,7 +92,7 @@ def run() -> Page:
     )
     page.notes.append(
         "A run that max_iter stops has an objective that is still falling, so a comparison of self-paced learning with "
-        "CCCP by objective, as in figure 2.1 of Kumar (2013), needs more iterations than this page has."
+        "CCCP by objective, as in figure 2.1 of Kumar (2013), needs more iterations: page `coreference_sweep`."
     )
     page.notes.append(
         "Kumar (2013) on MUC6, which is not free: MITRE loss 15.4 by CCCP, 14.9 self-paced; pairwise loss 34.1 and "

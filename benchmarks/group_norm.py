@@ -34,7 +34,7 @@ class Digits(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Which training digits are told right by models that were fitted without them, by C, and by number of states."""
+    """Which training digits models classify correctly that were fitted without them, by C, and by number of states."""
 
     by_C: dict[float, np.ndarray]
     by_states: dict[int, np.ndarray]
@@ -114,16 +114,16 @@ def _measure(page: Page, pair: tuple[int, int]) -> None:
     full = LatentSVM(problem, C=C, n_init=STARTS).fit(data.X, data.y)
     small = _fewer_states(problem, data.X, data.y, STARTS)
     is_right = data.is_right(full)
-    full_ms = _least_ms(full, data.X_test)
-    cells = _percent(held.by_C[C].mean()), _percent(is_right.mean()), f"{full_ms:.1f} (11)"
+    full_ms = least_ms(full, data.X_test)
+    cells = as_percent(held.by_C[C].mean()), as_percent(is_right.mean()), f"{full_ms:.1f} (11)"
     page.rows.append((name, "all states", f"{C:g}", 22, 11, *cells))
     for path_C, states, angles, score in held.by_path:
-        page.rows.append((name, "group norm", f"{path_C:g}", states, angles, _percent(score), "–", "–"))
+        page.rows.append((name, "group norm", f"{path_C:g}", states, angles, as_percent(score), "–", "–"))
     wanted = {"fewer states": count, "as many as the paper": PAIRS[pair][0]}
     for what, states in wanted.items():
         if what == "fewer states" or states != count:
             model = small[states]
-            ms = _least_ms(model, data.X_test)
+            ms = least_ms(model, data.X_test)
             page.rows.append(
                 (
                     name,
@@ -131,14 +131,14 @@ def _measure(page: Page, pair: tuple[int, int]) -> None:
                     f"{REFIT_C:g}",
                     f"{states} [{PAIRS[pair][0]}]",
                     f"{model.problem.kept.sum(axis=1).max()} [{PAIRS[pair][1]}]",
-                    _compared(held.by_states[states], held.by_C[C]),
-                    _compared(data.is_right(model), is_right),
+                    compare(held.by_states[states], held.by_C[C]),
+                    compare(data.is_right(model), is_right),
                     f"{ms:.1f} ({model.problem.kept.shape[1]})",
                 )
             )
     page.notes.append(
         f"{name}: held accuracy by the number of states, and its difference from that of all: "
-        + ", ".join(f"{k}: {_compared(right, held.by_C[C])}" for k, right in sorted(held.by_states.items())[::-1])
+        + ", ".join(f"{k}: {compare(right, held.by_C[C])}" for k, right in sorted(held.by_states.items())[::-1])
         + f". Objective on all training digits at C = {REFIT_C:g}: "
         + ", ".join(f"{k}: {small[k].objective_:.1f}" for k in sorted(small)[::-1])
         + "."
@@ -194,23 +194,18 @@ def _standard_error(differences: np.ndarray) -> float:
     return float(differences.std(ddof=1) / np.sqrt(differences.size))
 
 
-def _compared(is_right: np.ndarray, base: np.ndarray) -> str:
+def compare(is_right: np.ndarray, base: np.ndarray) -> str:
     each = is_right - base
-    return f"{_percent(is_right.mean())} ({100 * each.mean():+.2f} ± {100 * _standard_error(each):.2f})"
+    return f"{as_percent(is_right.mean())} ({100 * each.mean():+.2f} ± {100 * _standard_error(each):.2f})"
 
 
 def _random_rows(name: str, full: Any, kept: np.ndarray, C: float, data: Digits) -> list[tuple[Any, ...]]:
     """Accuracy with angles drawn at random, as many per digit: from the model with all, and fitted again."""
     rng, taken, fitted = np.random.default_rng(0), [], []
     for _ in range(DRAWS):
-        drawn = np.zeros((2, 11), dtype=bool)
-        for row, count in zip(drawn, kept.sum(axis=1), strict=True):
-            row[rng.choice(11, count, replace=False)] = True
-        problem, schema, w = full.problem.with_states(full.schema_, full.coef_, drawn, False)
-        twin = full.copy_fitted().set_params(problem=problem)
-        twin.schema_, twin.coef_ = schema, w
+        twin = take_states(full, draw_states(rng, kept.sum(axis=1)))
         taken.append(100 * data.is_right(twin).mean())
-        again = LatentSVM(problem, C=C, init=dict(schema.views(w))).fit(data.X, data.y)
+        again = LatentSVM(twin.problem, C=C, init=twin.weights_).fit(data.X, data.y)
         fitted.append(100 * data.is_right(again).mean())
     shape = (int(kept.sum()), int(kept.sum(axis=1).max()))
     return [
@@ -219,11 +214,27 @@ def _random_rows(name: str, full: Any, kept: np.ndarray, C: float, data: Digits)
     ]
 
 
-def _percent(share: float) -> str:
+def draw_states(rng: np.random.Generator, counts: Any) -> np.ndarray:
+    """(2, 11) so many angles per digit, at random."""
+    drawn = np.zeros((2, 11), dtype=bool)
+    for row, count in zip(drawn, counts, strict=True):
+        row[rng.choice(11, count, replace=False)] = True
+    return drawn
+
+
+def take_states(model: Any, kept: np.ndarray) -> Any:
+    """The same model with only these states, not fitted again."""
+    problem, schema, w = model.problem.with_states(model.schema_, model.coef_, kept, False)
+    twin = model.copy_fitted().set_params(problem=problem)
+    twin.schema_, twin.coef_ = schema, w
+    return twin
+
+
+def as_percent(share: float) -> str:
     return f"{100 * share:.2f}"
 
 
-def _least_ms(model: Any, X: np.ndarray) -> float:
+def least_ms(model: Any, X: np.ndarray) -> float:
     times = []
     for _ in range(15):
         began = time.process_time()

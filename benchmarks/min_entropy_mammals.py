@@ -18,6 +18,9 @@ from tacit.problems import Candidates
 
 C, EPSILON, STARTS, FOLDS = 10.0, 1e-3, 4, 5
 ORDERS = (0.25, 1.0, 10.0, 1000.0, np.inf)
+LARGE = ("MinEntropySVM, α = 1000", "MinEntropySVM, α = ∞")
+REPORTED = 12.3
+"""Test loss in % at every α ≥ 1000: Kumar (2013), figure 3.2."""
 
 
 def run() -> Page:
@@ -25,11 +28,16 @@ def run() -> Page:
         "Min-entropy models: six mammals",
         f"271 images, the HOG of every window, five fixed 90/10 splits, {STARTS} random starts on each. "
         f'`MinEntropySVM(Candidates(fit_intercept=False), alpha, C={C:g}, tol={EPSILON}, init="hidden")`. '
-        "Every order of entropy is reported, none was chosen. Mean over 5 splits × 4 starts, with a 95 % interval by "
-        "the bootstrap over splits. Figure 3.2 of Kumar (2013) has another protocol: of four random starts per split "
-        "the one with the lowest training error, ties by the objective. It has 12.3 % at every α ≥ 1000, ∞ included. "
-        "His 16.9 % of the latent SVM is from table 2.2, with one start per split. One BLAS thread.",
-        ["learner", "test loss, %", "95 % interval", "training loss, %", "objective", "CPU seconds per fit"],
+        "Every order of entropy is reported, none was chosen. `Kept start` follows figure 3.2 of Kumar (2013): of four "
+        "random starts per split the one with the lowest training error, ties by the objective, then the mean over "
+        "splits. `All starts` is the mean over 5 splits × 4 starts. Intervals are 95 %, by the bootstrap over splits. "
+        "He has 12.3 % at every α ≥ 1000, ∞ included, and prints no C for this figure: C and ε are those of his table "
+        "2.2. His 16.9 % of the latent SVM is from that table, with one start per split. One BLAS thread.",
+        [
+            *("learner", "test loss of the kept start, %", "95 % interval", "minus LatentSVM", "95 % interval"),
+            *("test loss of all starts, %", "95 % interval", "training loss, %, kept / all", "objective, kept / all"),
+            "CPU seconds per fit",
+        ],
     )
     real_data()
     problem = Candidates(fit_intercept=False)
@@ -37,19 +45,20 @@ def run() -> Page:
     for alpha in ORDERS:
         name = "MinEntropySVM, α = " + ("∞" if np.isinf(alpha) else f"{alpha:g}")
         learners[name] = MinEntropySVM(problem, alpha=alpha, C=C, tol=EPSILON, init="hidden", verbose=0)
+    kept: dict[str, Any] = {}
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         for name, model in learners.items():
-            table = np.array([[fit(model, fold, seed) for seed in range(STARTS)] for fold in range(FOLDS)])
-            test = table[:, :, 1].mean(axis=1)
-            low, high = interval(test)
-            means = table.mean(axis=(0, 1))
+            fits = [[fit(model, fold, seed) for seed in range(STARTS)] for fold in range(FOLDS)]
+            table, best = np.array(fits), np.array([keep_start(starts) for starts in fits])
+            kept[name] = best[:, 1]
+            gap = kept[name] - kept["LatentSVM"]
+            (train, test, objective, seconds), (own_train, _, own_objective, _) = table.mean((0, 1)), best.mean(0)
             row = (
-                f"{means[1]:.2f}",
-                f"{low:.1f} to {high:.1f}",
-                f"{means[0]:.2f}",
-                f"{means[2]:.3f}",
-                f"{means[3]:.1f}",
+                *(f"{kept[name].mean():.2f}", interval_text(kept[name])),
+                *(("–", "–") if name == "LatentSVM" else (f"{gap.mean():+.2f}", interval_text(gap, "+"))),
+                *(f"{test:.2f}", interval_text(table[:, :, 1].mean(axis=1))),
+                *(f"{own_train:.2f} / {train:.2f}", f"{own_objective:.3f} / {objective:.3f}", f"{seconds:.1f}"),
             )
             page.rows.append((name, *row))
             print(name, *row, flush=True)
@@ -57,16 +66,27 @@ def run() -> Page:
         "Must reach: not above our latent SVM. A test half has 26 images: one image is 3.8 % of a split, .77 % of the "
         "mean over splits."
     )
-    losses = {row[0]: float(row[1]) for row in page.rows}
-    above = [f"{name} ({loss:.2f})" for name, loss in losses.items() if loss > losses["LatentSVM"]]
-    page.notes.append("Misses, a loss above our latent SVM's: " + (", ".join(above) or "none") + ".")
-    large = [f"{name} ({losses[name]:.2f})" for name in list(losses)[-2:] if losses[name] > 12.3]
-    page.notes.append(
-        "Misses, a loss above the 12.3 % that Kumar (2013) has at α ≥ 1000: " + (", ".join(large) or "none") + "; "
-        "measured as the mean of four starts, not as the one with the lowest training error."
-    )
+    _name_misses(page)
     page.notes.append(SAME_PROTOCOL)
     return page
+
+
+def _name_misses(page: Page) -> None:
+    for column, starts in ((1, "kept start"), (5, "all starts")):
+        losses = {row[0]: float(row[column]) for row in page.rows if row[column] != "–"}
+        above = [f"{name} ({loss:.2f})" for name, loss in losses.items() if loss > losses["LatentSVM"]]
+        page.notes.append(f"Misses, {starts}, a loss above our latent SVM's: " + (", ".join(above) or "none") + ".")
+        large = [f"{name} ({losses[name]:.2f})" for name in losses if name in LARGE and losses[name] > REPORTED]
+        page.notes.append(
+            f"Misses, {starts}, a loss above the {REPORTED} % that Kumar (2013) has at α ≥ 1000: "
+            + (", ".join(large) or "none")
+            + "."
+        )
+
+
+def keep_start(starts: list[tuple[float, float, float, float]]) -> tuple[float, float, float, float]:
+    """Of several starts the one with the lowest training loss, ties by the objective: never by the test loss."""
+    return min(starts, key=lambda start: (round(start[0], 6), start[2]))
 
 
 def fit(model: Any, fold: int, seed: int) -> tuple[float, float, float, float]:
@@ -79,6 +99,7 @@ def fit(model: Any, fold: int, seed: int) -> tuple[float, float, float, float]:
     model.fit(X, y)
     seconds = time.process_time() - began
     losses = [100 * (1 - model.score(*half)) for half in ((X, y), (data.X[test], data.y[test]))]
+    print(type(model).__name__, fold, seed, losses, model.objective_, f"{seconds:.1f} s", flush=True)
     return losses[0], losses[1], model.objective_, seconds
 
 
@@ -87,3 +108,8 @@ def interval(values: Any) -> tuple[float, float]:
     rng = np.random.default_rng(0)
     means = np.mean(rng.choice(values, (4000, len(values))), axis=1)
     return float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
+
+
+def interval_text(values: Any, sign: str = "") -> str:
+    low, high = interval(values)
+    return f"{low:{sign}.1f} to {high:{sign}.1f}"

@@ -13,8 +13,8 @@ from tests.fuzz.draws import Draw
 from tests.fuzz.targets import COVERED, TARGETS
 from tests.fuzz.verdicts import CLEAN, CLEAR, RAW, judge
 
-INPUTS = {"short": 400, "long": 12_000}
-"""About ten and three hundred for each target."""
+INPUTS = {"short": 400, "long": 12_000, "bounds": 2_000}
+"""About ten, three hundred and fifty for each target."""
 
 ROOMS = ("boxes", "datasets", "learners", "problems", "ranking", "solvers", "spectral", "text")
 HOMES = ("tacit", *(f"tacit.{room}" for room in ROOMS))
@@ -32,6 +32,14 @@ def test_nothing_raw_comes_of_bad_input(length):
     assert report.raw == []
     assert report.counts[CLEAN] > INPUTS[length] // 10  # some get through: what lies behind the checks is reached
     assert report.total == INPUTS[length]
+
+
+@pytest.mark.long
+def test_no_kernel_leaves_its_arrays():
+    """With bounds checks, reading or writing outside of an array is an IndexError, which is raw."""
+    report = run(cases(list(TARGETS), 2_000_000, INPUTS["bounds"]), bounds_checks=True)
+    assert report.raw == []
+    assert report.total == INPUTS["bounds"]
 
 
 def test_an_input_that_once_ended_in_a_raw_error_ends_in_words():

@@ -8,6 +8,7 @@ from tacit import plot as plot
 from tacit import problems as problems
 from tacit import ranking as ranking
 from tacit import report as report
+from tacit import signals as signals
 from tacit import solvers as solvers
 from tacit import spectral as spectral
 from tacit import testing as testing

@@ -224,3 +224,115 @@ def test_control_characters_of_files_do_not_reach_the_terminal():
 def test_completion_prints_a_script(capsys):
     assert main(["completion", "bash"]) == 0
     assert "_TACIT_COMPLETE" in capsys.readouterr().out
+
+
+def test_safe_tables_hold_no_formulas(tmp_path):
+    from tacit.commands import CommandRun
+
+    rows = [["=cmd|' /C calc'!A0", "-1.5", "+"], ["@SUM(A1)", "1e5", "-x"], ["＝1", "\r=1", "plain"]]
+    for safe in (False, True):
+        run = CommandRun("demo", tmp_path / str(safe), quiet=True, safe_tables=safe)
+        with run.writing() as folder:
+            folder.write_text("a.tsv", "".join("\t".join(row) + "\n" for row in rows))
+            folder.write_text("deep/a.csv", 'name,score\n"=1+1",2\n"a\nb",-3\n')
+            folder.write_text("a.txt", "=1\n")
+        texts = [(tmp_path / str(safe) / name).read_bytes().decode() for name in ("a.tsv", "deep/a.csv", "a.txt")]
+        if not safe:
+            assert texts[0].splitlines()[0] == "\t".join(rows[0])
+            continue
+        cells = [cell for line in texts[0].split("\n") for cell in line.split("\t")]
+        assert cells == ["'=cmd|' /C calc'!A0", "-1.5", "+", "'@SUM(A1)", "1e5", "'-x", "'＝1", "'\r=1", "plain", ""]
+        assert texts[1] == 'name,score\n\'=1+1,2\n"a\nb",-3\n'
+        assert texts[2] == "=1\n"
+        assert not list(tmp_path.rglob("*.part"))
+
+
+def test_unseen_characters_are_escaped_in_lines_of_json():
+    from tacit.data.lines import json_line
+
+    content = {"id": "a\x1b[31m\u202e\u2028\ud800", "text": "naïve \xa0 😀"}
+    line = json_line(content)
+    assert json.loads(line) == content
+    assert "\x1b" not in line
+    assert "\u202e" not in line
+    assert line.encode()
+    assert "naïve \xa0 😀" in line
+
+
+def test_sigterm_leaves_nothing_behind(tmp_path):
+    """The command is ended while its folder is open; the exit code is that of SIGTERM in a shell."""
+    program = (
+        "import os, signal, sys, click\n"
+        "from tacit import commands\n"
+        "from tacit.commands import group\n"
+        "@click.command()\n"
+        "@commands.run_options(out='out')\n"
+        "def tiny(run):\n"
+        "    with run.writing() as folder:\n"
+        "        folder.write_text('a.txt', 'half')\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "sys.modules['own'] = type(sys)('own')\n"
+        "sys.modules['own'].tiny = tiny\n"
+        "group.COMMANDS['tiny'] = ('own', 'Try it.')\n"
+        "sys.exit(group.main(['tiny', '--out', sys.argv[1]]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "out")], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 143, done.stderr
+    assert "SIGTERM" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_of_killed_commands_are_removed_later(tmp_path):
+    from tacit.commands.folder import OutputFolder
+
+    old, new = tmp_path / ".tacit-old.part", tmp_path / ".tacit-new.part"
+    for stage in (old, new):
+        stage.mkdir()
+        (stage / "a.txt").write_text("half")
+    for path in (old / "a.txt", old):
+        os.utime(path, (0, 0))
+    with OutputFolder(tmp_path / "out") as folder:
+        folder.write_text("a.txt", "whole")
+    assert not old.exists()
+    assert new.exists()
+
+
+def test_new_files_have_the_permissions_of_any_file_without_touching_the_umask(tmp_path, monkeypatch):
+    import tacit
+    from tacit.commands.folder import OutputFolder
+
+    before = os.umask(0o027)
+    try:
+        monkeypatch.setattr(os, "umask", None)  # setting it, for a moment even, changes it for all threads
+        tacit.StructuredSVM(tacit.problems.Multiclass()).fit([[0.0], [1.0]], [0, 1]).save(tmp_path / "model")
+        with OutputFolder(tmp_path / "out") as folder:
+            folder.write_text("a.txt", "")
+    finally:
+        monkeypatch.undo()
+        os.umask(before)
+    modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("model", "out", "out/a.txt")]
+    assert modes == [0o640, 0o750, 0o640]
+
+
+def test_two_writers_of_one_model_leave_a_whole_one(tmp_path):
+    import threading
+
+    import tacit
+    from tacit.problems import Multiclass
+
+    X, y = [[float(i), -float(i)] for i in range(20)], [i % 2 for i in range(20)]
+    models = [tacit.StructuredSVM(Multiclass(), C=C).fit(X, y) for C in (1.0, 2.0)]
+    threads = [threading.Thread(target=lambda m=m: [m.save(tmp_path / "model") for _ in range(10)]) for m in models]
+    for thread in threads:
+        thread.start()
+    seen = set()
+    while any(thread.is_alive() for thread in threads):
+        if (tmp_path / "model").exists():
+            seen.add(tacit.load(tmp_path / "model").C)
+    for thread in threads:
+        thread.join()
+    assert seen <= {1.0, 2.0}
+    assert tacit.load(tmp_path / "model").C in (1.0, 2.0)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -87,7 +87,14 @@ def test_workers_and_cuts_change_no_bit(client, tmp_path, dtype, cuts):
 
 
 @pytest.mark.parametrize(
-    "more", [{"pace": SelfPaced()}, {"rescaling": "slack"}, {"class_weight": "balanced", "solver": Bundle()}], ids=str
+    "more",
+    [
+        {"pace": SelfPaced()},
+        {"init": "smooth", "max_iter": 9},
+        {"rescaling": "slack"},
+        {"class_weight": "balanced", "solver": Bundle()},
+    ],
+    ids=str,
 )
 def test_every_way_to_learn_has_the_bits_of_memory(client, more):
     bags, y = make_bags()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import multiprocessing
+import os
 import tempfile
 import time
 import warnings
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
 SECONDS = 10.0
 """What one case may take of a processor. A case that takes longer is called once more, because the first call may have
@@ -23,8 +25,11 @@ WAITING = 300.0
 PATIENCE = 600.0
 """Seconds without a sign of life after which a process is ended."""
 
-MEMORY = 6 << 30
+MEMORY = 4 << 30
 """Bytes of address space that a process may take: a file or a parameter that asks for more is a raw error."""
+
+CHECKED_KERNELS = Path(__file__).parents[2] / ".pytest_cache" / "kernels-with-bounds-checks"
+"""Where Numba keeps kernels that check every index: its cache does not tell them from others of the same code."""
 
 CRASH, HANG = "crash", "hang"
 
@@ -55,8 +60,14 @@ def cases(names: list[str], first: int, count: int) -> list[tuple[str, int]]:
     return [(names[i % len(names)], i) for i in range(first, first + count)]
 
 
-def run(todo: list[tuple[str, int]], *, verbose: bool = False) -> Report:
-    """Run cases in a process, and in another one after each crash or hang."""
+def run(todo: list[tuple[str, int]], *, verbose: bool = False, bounds_checks: bool = False) -> Report:
+    """Run cases in a process, and in another one after each crash or hang.
+
+    With ``bounds_checks``, kernels raise an IndexError where they would read or write outside of an array: a raw error.
+    """
+    if bounds_checks:
+        with mock.patch.dict(os.environ, {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(CHECKED_KERNELS)}):
+            return run(todo, verbose=verbose)
     report = Report()
     context = multiprocessing.get_context("spawn")
     began, shown = time.monotonic(), time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import zlib
 from pathlib import Path
 
@@ -16,6 +17,37 @@ INTEGERS = (int, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np
 FLOATS = (float, np.float16, np.float32, np.float64, np.longdouble)
 TABLES = (np.float64, np.float64, np.float32, np.float16, np.int64, bool)
 LONG = "x" * 20_000
+HUGE = 1 << 31
+"""Rows of an array that takes eight bytes, and sixteen gigabytes once it is copied."""
+
+
+class Silent:
+    """An object whose methods raise what they like."""
+
+    def __repr__(self):
+        raise RuntimeError("no words for it")
+
+    __str__ = __repr__
+
+
+class Unarrayed(Silent):
+    """The same, for NumPy."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("no array")
+
+    def __len__(self):
+        raise RuntimeError("no length")
+
+
+HOSTILE = (Silent(), Unarrayed(), np.broadcast_to(np.int64(1), HUGE))
+"""Objects that raise where nothing should, and arrays larger than the memory: docs/safety.md does not promise words."""
+
+
+def is_hostile() -> bool:
+    """Whether such objects are among the inputs: ``python -m tests.fuzz --hostile``."""
+    return os.environ.get("TACIT_FUZZ_HOSTILE") == "1"
+
 
 MAX_STARTS_RUN = 5
 """Starts of a fit, where an odd number asks for more: they are allowed, and each takes its time."""
@@ -64,6 +96,7 @@ class Draw:
             lambda: self.pick([1j, np.complex64(1), np.datetime64("2020-01-01"), np.timedelta64(1), np.void(b"ab")]),
             lambda: self.pick([int, len, object(), type, Path("x"), range(3), slice(None), iter([1, 2]), {1, 2}]),
             lambda: self.odd_array(),
+            lambda: self.pick([np.ma.masked, *(HOSTILE if is_hostile() else ())]),
             lambda: self.pick([{}, {"a": 1}, {1: [2]}, pd.DataFrame({"a": [1, None]}), pd.Series(["a", None])]),
             lambda: self.pick([sparse.eye_array(3, format="csr"), sparse.coo_array(([1], ([0], [1])), shape=(2, 2))]),
         ]
@@ -83,7 +116,7 @@ class Draw:
     def spoil(self, value, depth: int = 0):
         """A value that was right, changed in one place."""
         ways = [lambda: self.odd()]
-        if isinstance(value, np.ndarray) and value.ndim:
+        if isinstance(value, np.ndarray) and value.ndim and value.size < HUGE:
             ways += [lambda: self._spoil_array(value)] * 4
         if isinstance(value, list | tuple) and len(value):
             ways += [lambda: self._spoil_list(value, depth)] * 4
@@ -111,6 +144,8 @@ class Draw:
             lambda: out.astype("U5") if out.dtype.kind not in "VmM" else out,
             lambda: out.tolist(),
             lambda: out.astype(out.dtype.newbyteorder(">")),
+            lambda: np.ma.masked_array(out, np.arange(out.size).reshape(out.shape) % 2 == 0),
+            lambda: np.broadcast_to(out[:1], (HUGE, *out.shape[1:])) if out.size and is_hostile() else out,
             lambda: np.asfortranarray(out)[::-1],
             lambda: out.astype(self.pick(["f4", "f2", "i1", "u1", "?", "c16"])) if out.dtype.kind in "biuf" else out,
         ]
@@ -118,10 +153,18 @@ class Draw:
             ways += [lambda: self._put(out, where, self.pick([np.nan, np.inf, -np.inf, 1e300, -1e300, 0.5]))] * 3
         if where is not None and value.dtype.kind in "iu":
             ways += [lambda: self._put(out, where, self.pick([-1, -2, 100, 0, np.iinfo(out.dtype).max]))] * 3
+            ways.append(lambda: self._wrap(out))
         if where is not None and value.dtype == object:
             ways += [lambda: self._put(out, where, self.odd())] * 3
         with np.errstate(all="ignore"):
             return self.pick(ways)()
+
+    def _wrap(self, out):
+        """Neighbours whose difference does not fit their type, and so looks harmless."""
+        if out.ndim != 1 or out.size < 3:
+            return out
+        place, low = self.between(0, out.size - 2), np.iinfo(out.dtype).min
+        return np.concatenate([out[: place + 1], [np.iinfo(out.dtype).max, low + 1 if low else 1], out[place + 1 :]])
 
     @staticmethod
     def _put(out, where, value):
@@ -165,8 +208,11 @@ class Draw:
         form = self.between(0, 6)
         if form == 0:
             return values.tolist()
-        if form == 1:
-            return sparse.csr_array(values) if values.dtype != np.float16 else values
+        if form == 1 and values.dtype != np.float16:
+            table = sparse.csr_array(values)
+            if self.chance(0.1):
+                table.data = table.data.astype(self.pick([np.float16, table.dtype.newbyteorder(">")]))
+            return table
         if form == 2:
             return pd.DataFrame(values)
         if form == 3:

@@ -25,10 +25,12 @@ from tacit import (
 from tacit.datasets import planted_motif
 from tacit.penalties import GroupNorm
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
+from tacit.ranking import GlobalRanker, TransductiveRanker
 from tacit.runtime.archive import read_archive, write_archive
 from tacit.solvers import Bundle, FrankWolfe, Subgradient
-from tacit.spectral import SpectralAutomaton, SpectralHMM, WeightedAutomaton
-from tests.fuzz.draws import Draw
+from tacit.spectral import SpectralAutomaton, SpectralHMM, SpectralTagger, WeightedAutomaton
+from tacit.text.words import RareWords
+from tests.fuzz.draws import HUGE, Draw
 from tests.fuzz.registry import target
 
 X = np.random.default_rng(0).standard_normal((24, 2))
@@ -39,6 +41,8 @@ TOKENS, TAGS = X.reshape(8, 3, 2), Y.reshape(8, 3)
 DNA, BOUND, _ = planted_motif(12, 14, "ACGT", seed=0)
 IMAGES = np.random.default_rng(0).random((12, 3, 3))
 TURNS = Transforms(rotations(-9, 9, 2), n_components=2, blocks="class and state")
+SENTENCES, WORD_TAGS = [["the", "dog", "barks"], ["a", "cat"]] * 8, [["D", "N", "V"], ["D", "N"]] * 8
+ROWS, GRADES, GROUP = X[:20], np.arange(20) % 3, [4] * 5
 WORDS = [list("ab") * k + ["c"] for k in (0, 1, 1, 2)] * 5
 
 MODELS = {
@@ -60,6 +64,10 @@ MODELS = {
     "SpectralAutomaton": (lambda: SpectralAutomaton(2, refine="em", max_iter=3).fit(WORDS), WORDS),
     "ngram": (lambda: SpectralAutomaton(2).fit(WORDS), WORDS),
     "SpectralHMM": (lambda: SpectralHMM(2, max_iter=3).fit(WORDS), WORDS),
+    "SpectralTagger": (lambda: SpectralTagger(2, vocabulary=RareWords()).fit(SENTENCES, WORD_TAGS), SENTENCES),
+    "pairs": (lambda: SpectralTagger(2, conditional=True).fit(SENTENCES, WORD_TAGS), SENTENCES),
+    "TransductiveRanker": (lambda: TransductiveRanker(n_neighbors=3).fit(ROWS, GRADES, group=GROUP), ROWS),
+    "GlobalRanker": (lambda: GlobalRanker().fit(ROWS, GRADES, group=GROUP), ROWS),
     "WeightedAutomaton": (lambda: WeightedAutomaton([1.0], [[[0.3]], [[0.5]]], [0.2], ["a", "b"]), WORDS),
 }
 
@@ -89,7 +97,7 @@ def spoiled_arrays(draw: Draw, arrays: dict) -> dict:
             continue
         other = draw.spoil(out[name]) if draw.chance(0.8) else out[draw.pick(out)]
         other = np.asarray(other if isinstance(other, np.ndarray) else draw.odd_array())
-        out[name] = other if other.dtype.kind in "biufUS" else np.zeros(3)
+        out[name] = other if other.dtype.kind in "biufUS" and other.size < HUGE else np.zeros(3)
     return out
 
 
@@ -97,6 +105,10 @@ def ask(model, data):
     """What a model from a file answers."""
     if isinstance(model, WeightedAutomaton):
         return model.log_prob(data), model.value(data)
+    if hasattr(model, "filter_proba"):
+        return model.predict_proba(data), model.filter_proba(data), model.log_likelihood(data[:2], WORD_TAGS[:2])
+    if hasattr(model, "query_weights"):
+        return model.decision_function(data, group=GROUP), model.rank(data, 2, group=GROUP)
     if hasattr(model, "score_samples"):
         return (
             model.score_samples(data),

@@ -33,6 +33,7 @@ from tacit.problems import (
     Multiclass,
     PerSample,
     Sentences,
+    SequenceClass,
     Transforms,
     rotations,
 )
@@ -105,6 +106,21 @@ def chain(draw: Draw):
         "forbidden": draw.pick([None, None, [(tags[0], tags[1])]]),
     }
     return Chain, parameters, bags_of(draw, lengths, draw.between(1, 2)), y, None
+
+
+def sequence_class(draw: Draw):
+    lengths = draw.rng.integers(2, 5, draw.between(2, 6))
+    y = draw.labels(lengths.size, 2)
+    topology = draw.pick(["ergodic", "left-to-right"])
+    parameters = {
+        "states": draw.pick([1, 2, 3]),
+        "topology": topology,
+        "skips": draw.pick([0, 1]) if topology == "left-to-right" else 0,
+        "tied": draw.chance(0.5),
+        "boundaries": draw.chance(0.5),
+    }
+    hidden = draw.pick([None, None, [None] * lengths.size])
+    return SequenceClass, parameters, bags_of(draw, lengths, draw.between(1, 2)), y, hidden
 
 
 def motif(draw: Draw):
@@ -211,7 +227,18 @@ def sentences(draw: Draw):
     return Sentences, parameters | {"classes": None}, X, np.arange(len(sizes)) % 2, hidden
 
 
-PROBLEMS = (multiclass, candidates, chain, motif, motif_sites, transforms, per_sample, alignment, sentences)
+PROBLEMS = (
+    multiclass,
+    candidates,
+    chain,
+    sequence_class,
+    motif,
+    motif_sites,
+    transforms,
+    per_sample,
+    alignment,
+    sentences,
+)
 
 
 THEMES = ("nothing", "nothing", "problem", "learner", "solver", "pace", "data", "known", "asked")
@@ -247,7 +274,7 @@ def learner(draw: Draw, kind, problem, theme: str):
         "tol": draw.pick([1e-3, 0.1, draw.real(1e-3, 0.5)]),
         "max_iter": draw.whole(1, 20),
         "solver": solver(draw, 1.0) if theme == "solver" else draw.pick(["auto", None, solver(draw)]),
-        "rescaling": draw.pick(["margin", "margin", "slack"]) if is_class else "margin",
+        "rescaling": "margin" if isinstance(problem, PerSample) else draw.pick(["margin", "margin", "slack"]),
         "penalty": draw.pick([None, None, None, Quadratic(**draw.spoil_some(penalty, float(theme == "pace")))])
         if draw.chance(0.8)
         else GroupNorm(**draw.spoil_some({"groups": "auto", "weights": 1.0}, float(theme == "pace"))),
@@ -261,7 +288,7 @@ def learner(draw: Draw, kind, problem, theme: str):
         parameters |= {
             "pace": draw.pick([None, SelfPaced(**draw.spoil_some(pace, float(theme == "pace")))]),
             "n_init": draw.whole(1, 2),
-            "init": draw.pick(["auto", "hidden", "weights"]),
+            "init": draw.pick(["auto", "smooth", "hidden", "weights"]),
             "max_inner": draw.whole(1, 50),
             "escape": draw.chance(0.5),
             "shift": draw.chance(0.5),
@@ -269,10 +296,13 @@ def learner(draw: Draw, kind, problem, theme: str):
     if kind is DissimilaritySVM:
         parameters |= {"J": draw.real(0.01, 1), "beta": draw.real(0, 0.9), "theta_step": draw.pick(["joint", "text"])}
         parameters |= {"conditional": draw.pick([None, None, "delta"]), "rescaling": "margin"}
+        norms = (None, None, Quadratic(2.0), Quadratic(lower=0.0), GroupNorm("weight"), GroupNorm("feature"))
+        parameters |= {"theta_penalty": draw.pick(norms) if parameters["conditional"] is None else None}
     if kind is GroupNormSVM:
         del parameters["penalty"]
-        parameters |= {"groups": draw.pick(["auto", "auto", "label-state", "state", "feature", [0, 0, 1]])}
+        parameters |= {"groups": draw.pick(["auto", "auto", "label-state", "state", "feature", "weight", [0, 0, 1]])}
         parameters |= {"weights": draw.pick([1.0, draw.real(0.1, 2)]), "solver": draw.pick(["auto", "subgradient"])}
+        parameters |= {"stop": "relative" if parameters["solver"] == "subgradient" and draw.chance(0.5) else "decrease"}
     return kind(problem, **draw.spoil_some(parameters, float(theme == "learner")), verbose=0)
 
 
@@ -285,6 +315,8 @@ def fit_one(draw: Draw, make):
     model = learner(draw, draw.pick(kinds), problem, theme)
     data = draw.spoil_some({"X": X, "y": y}, float(theme == "data"))
     known = {"hidden": hidden, "sample_weight": draw.pick([None, np.ones(len(y))])}
+    if isinstance(model, DissimilaritySVM):
+        known |= {"theta_X": None if isinstance(model.conditional, str) else draw.pick([None, X])}
     model.fit(data["X"], data["y"], **draw.spoil_some(known, float(theme == "known")))
     other = draw.spoil_some(data, float(theme == "asked"))
     k = draw.spoil(2) if theme == "asked" and draw.chance(0.3) else 2
@@ -300,7 +332,8 @@ def fit_one(draw: Draw, make):
         *([lambda: model.predict_proba(other["X"])] if make is chain else []),
     )
     if isinstance(model, DissimilaritySVM):
-        questions += (lambda: model.conditional_proba(other["X"], other["y"]).values,)
+        own = {} if known["theta_X"] is None else {"theta_X": other["X"]}
+        questions += (lambda: model.conditional_proba(other["X"], other["y"], **own).values,)
     if isinstance(model, GroupNormSVM):
         questions += (lambda: model.prune().predict(X), lambda: model.budget(k, X, y).predict(X))
     return [model.coef_, model.objective_, model.bound_, *answers(questions)]
@@ -335,7 +368,18 @@ for _make in PROBLEMS:
 
 
 @target(
-    *("Alignment", "Multiclass", "Candidates", "Chain", "Motif", "MotifSites", "Transforms", "PerSample", "Sentences"),
+    *(
+        "Alignment",
+        "Multiclass",
+        "Candidates",
+        "Chain",
+        "SequenceClass",
+        "Motif",
+        "MotifSites",
+        "Transforms",
+        "PerSample",
+        "Sentences",
+    ),
     *("Bundle", "FrankWolfe", "Subgradient"),
 )
 def constructors(draw: Draw):

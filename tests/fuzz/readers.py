@@ -12,7 +12,7 @@ from PIL import Image
 import tacit
 from tacit import datasets
 from tests.fuzz.bags import box_table
-from tests.fuzz.draws import LONG, Draw
+from tests.fuzz.draws import HUGE, LONG, Draw
 from tests.fuzz.registry import target
 
 
@@ -134,7 +134,7 @@ def animals(draw: Draw):
     arrays = {"hog": np.ones((3, 4), np.float16), "position": np.zeros((3, 2), int), "offsets": np.array([0, 2, 3])}
     if draw.chance(0.5):
         arrays = {name: draw.spoil(array) if draw.chance(0.4) else array for name, array in arrays.items()}
-        arrays = {k: v for k, v in arrays.items() if isinstance(v, np.ndarray) and v.dtype != object}
+        arrays = {k: v for k, v in arrays.items() if isinstance(v, np.ndarray) and v.dtype != object and v.size < HUGE}
     stream = io.BytesIO()
     draw.pick([np.savez, np.savez_compressed])(stream, **arrays)
     write_file(draw, "hog.npz", stream.getvalue(), share=0.4)

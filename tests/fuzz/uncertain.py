@@ -36,8 +36,10 @@ def settings(draw: Draw, kind):
     pace = SelfPaced(max_rounds=2) if draw.chance(0.2) else None
     solver = "auto" if pace is not None else draw.pick(["auto", "lbfgs", "trust-region", "cccp"])
     return shared | {
-        "alpha": draw.pick([0.25, 1.0, 2.0, math.inf, "cv"]),
-        "alphas": [0.5, math.inf],
+        "alpha": draw.pick(
+            [0.25, 1.0, 2.0, math.inf, "cv", "learn", {"start": 2.0}, {"strand": 1.0, "start": math.inf}]
+        ),
+        "alphas": draw.pick([[0.5, math.inf], [0.5, 2.0], {"strand": 1.0, "start": 2.0}]),
         "cv": 2,
         "solver": solver,
         "pace": pace,

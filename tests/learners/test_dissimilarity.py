@@ -17,7 +17,7 @@ from tacit import (
 )
 from tacit.datasets import planted_motif
 from tacit.learners.descents.descent import Descent
-from tacit.learners.dissimilarity_svm import Dissimilarity
+from tacit.learners.descents.dissimilarity import Dissimilarity
 from tacit.oracle import CapabilityError, losses
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Chain, Motif, PerSample, Regions, Transforms, rotations

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 from sklearn.datasets import load_digits, load_iris
 
 import tacit
@@ -289,6 +289,68 @@ def test_subgradient_of_the_paper_agrees_on_the_objective(turned):
     assert exact.objective_ - exact.gap_ <= rough.objective_ <= 1.01 * exact.objective_
     assert np.isnan(rough.dual_norms_).all()
     assert rough.selected_states_.sum() > exact.selected_states_.sum()  # it never reaches zero
+
+
+def test_the_stop_rule_of_the_paper_ends_after_the_same_step(turned):
+    """Algorithm 1 of Chen et al. (2011) written out: a step per pass, until |L(w_t) − L(w_{t−1})| / L(w_t) < ε."""
+    X, y, problem = turned
+    begin = LatentSVM(problem, C=1, verbose=0).fit(X, y)
+    C, w = 20.0, begin.coef_.copy()
+    oracle = problem.bind(X, y, begin.schema_).exact()
+    norm = GroupNorm("label-state").on(begin.schema_)
+    n, rises, values = len(y), 0, []
+    while len(values) < 500:
+        own, rival = oracle.impute(w), oracle.predict_augmented(w)
+        slack = np.maximum(rival.value - own.value, 0)
+        values.append(norm.value(w) + C / n * slack.sum())
+        if len(values) > 1:
+            rises += values[-1] > values[-2]
+            if abs(values[-1] - values[-2]) / values[-1] < 2e-3:
+                break
+        lengths = norm.of_groups(norm.norms(w))
+        slope = np.divide(w, lengths, out=np.zeros_like(w), where=lengths > 0)
+        is_wrong = (slack > 0) * C / n
+        slope += oracle.features(rival.code, is_wrong) - oracle.features(own.code, is_wrong)
+        w = w - slope / (rises + 1)
+    settings = {"C": C, "solver": "subgradient", "init": begin.weights_, "tol": 2e-3, "verbose": 0}
+    model = GroupNormSVM(problem, stop="relative", **settings).fit(X, y)
+    assert 2 < len(values) < 500
+    assert model.status_ is Status.CONVERGED
+    assert model.n_iter_ == -(-len(values) // 100)
+    assert model.objective_ == pytest.approx(min(values), rel=1e-6)
+    longer = GroupNormSVM(problem, **settings).fit(X, y)
+    assert longer.objective_ < model.objective_
+
+
+def test_the_stop_rule_of_the_paper_needs_its_steps(turned):
+    X, y, problem = turned
+    for settings in ({"solver": "auto"}, {"solver": Bundle()}):
+        with pytest.raises(ValueError, match="stop"):
+            GroupNormSVM(problem, stop="relative", **settings).fit(X, y)
+    with pytest.raises(ValueError, match="stop"):
+        GroupNormSVM(problem, stop="never").fit(X, y)
+
+
+def test_a_group_per_weight_is_the_l1_norm():
+    """The same optimum as a linear programme: w = a − b, minimise Σ (a + b) + (C/n) Σ ξ under all margins."""
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::5], y[::5]
+    model = StructuredSVM(Multiclass(), C=10, penalty=GroupNorm("weight"), tol=1e-7).fit(X, y)
+    n, d = len(y), model.coef_.size
+    rows, margins = [], []
+    for i, (x, own) in enumerate(zip(X, y, strict=True)):
+        for rival in set(range(3)) - {own}:
+            psi = np.zeros((3, 5))
+            psi[own] += [*x, 1]
+            psi[rival] -= [*x, 1]
+            psi = np.concatenate([psi[:, :4].ravel(), psi[:, 4]])
+            rows.append(np.concatenate([-psi, psi, -np.eye(n)[i]]))
+            margins.append(-1.0)
+    costs = np.concatenate([np.ones(2 * d), np.full(n, 10 / n)])
+    best = linprog(costs, A_ub=np.array(rows), b_ub=margins, bounds=(0, None))
+    assert model.objective_ == pytest.approx(best.fun, rel=1e-5)
+    assert model.bound_ <= best.fun * (1 + 1e-9)
+    assert 0 < np.count_nonzero(model.coef_) < d
 
 
 def test_subgradient_of_the_paper_refuses_features_that_overflow():

@@ -1,5 +1,7 @@
 """Samples without a label: missing labels are imputed, by self-training with a pace."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,8 @@ from tacit import (
     StructuredSVM,
     load,
 )
-from tacit.problems import Candidates, Multiclass
+from tacit.learners.descents.unlabelled import _impute_labels
+from tacit.problems import Candidates, Chain, Multiclass
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +95,50 @@ def test_what_cannot_be_imputed_is_refused(bags, tmp_path):
     with pytest.raises(ValueError, match="LatentSVM"):
         StructuredSVM(Multiclass()).fit(np.eye(3), ["a", "b", None])
     assert issubclass(GroupNormSVM, LatentSVM)  # which needs hidden states, and has the same fit
+
+
+@pytest.fixture(scope="module")
+def sequences():
+    """Sequences of three tags that follow each other in a circle; 8 of 60 have tags."""
+    rng = np.random.default_rng(1)
+    names, centres = np.array(["a", "b", "c"]), 1.5 * np.eye(3)
+    y = [names[(rng.integers(3) + np.arange(rng.integers(2, 6))) % 3] for _ in range(60)]
+    X = [centres[np.searchsorted(names, tags)] + rng.standard_normal((len(tags), 3)) for tags in y]
+    return X, y, [tags if i < 8 else None for i, tags in enumerate(y)]
+
+
+@pytest.mark.parametrize("kind", [LatentSVM, HiddenCRF, LatentPerceptron])
+def test_whole_sequences_may_lack_their_tags(sequences, kind, tmp_path):
+    X, y, some = sequences
+    model = kind(Chain(), verbose=0).fit(X, some)
+    assert [model.labels_[i].tolist() for i in range(8)] == [tags.tolist() for tags in y[:8]]  # given tags stay
+    assert model.labels_.lengths.tolist() == [len(tags) for tags in y]
+    assert np.mean(model.labels_.values == np.concatenate(y)) > 0.8
+    model.save(tmp_path / "model.tacit")
+    assert (load(tmp_path / "model.tacit").labels_.values == model.labels_.values).all()
+    assert not hasattr(model.fit(X, y), "labels_")
+
+
+def test_margins_of_sequences_agree_with_enumeration(sequences):
+    X, y, _ = sequences
+    model = LatentSVM(Chain(), verbose=0).fit(X[:8], y[:8])
+    tags, margins = _impute_labels(model, X[8:20], True)
+    emission, transition = model.weights_["emission"], model.weights_["transition"]
+    best, gaps = [], []
+    for table in X[8:20]:
+        paths = np.array(list(itertools.product(range(3), repeat=len(table))))
+        scores = (table @ emission.T)[np.arange(len(table)), paths].sum(axis=1)
+        scores += transition[paths[:, :-1], paths[:, 1:]].sum(axis=1)
+        first, second = np.argsort(-scores)[:2]
+        best.append(paths[first])
+        gaps.append(scores[first] - scores[second])
+    assert (tags == model.classes_[np.concatenate(best)]).all()
+    assert np.allclose(margins, gaps)
+
+
+def test_a_gap_beside_a_sequence_without_tags_is_refused(sequences):
+    X, y, some = sequences
+    with pytest.raises(ValueError, match=r"y\[2\]\[1\] is missing"):
+        LatentSVM(Chain()).fit(X, [*y[:2], [y[2][0], None, *y[2][2:]], *some[3:]])
+    with pytest.raises(ValueError, match=r"y\[3\] has 1 tag"):
+        LatentSVM(Chain()).fit(X, [*y[:3], ["a"], *some[4:]])

@@ -13,10 +13,12 @@ def oracle(request):
     return testing.example_task(request.param()).oracle
 
 
-def test_other_objectives_than_margins_are_refused(oracle):
+def test_questions_that_have_no_answer_are_refused(oracle):
     w = np.zeros(oracle.n_params)
-    with pytest.raises(ValueError, match="slack"):
+    with pytest.raises(ValueError, match="target"):
         oracle.predict_augmented(w, rescaling="slack")
+    with pytest.raises(ValueError, match="rescaling"):
+        oracle.predict_augmented(w, rescaling="both")
     with pytest.raises(ValueError, match="rivals"):
         oracle.predict_augmented(w, rivals=True)
 

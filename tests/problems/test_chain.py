@@ -328,8 +328,6 @@ def test_tags_outside_the_set_are_named():
 
 
 def test_what_chains_cannot_do_is_said_before_any_work():
-    with pytest.raises(CapabilityError, match="rescaling='margin'"):
-        StructuredSVM(Chain(), rescaling="slack").fit(X, Y)
     with pytest.raises(ValueError, match="class_weight"):
         StructuredSVM(Chain(), class_weight="balanced").fit(X, Y)
     with pytest.raises(CapabilityError, match="label_scores"):

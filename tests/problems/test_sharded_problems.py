@@ -14,7 +14,17 @@ from tacit.data.table import Table
 from tacit.datasets import planted_motif
 from tacit.dna.motif import oracle as motif_oracle
 from tacit.oracle import CapabilityError
-from tacit.problems import Candidates, Chain, Motif, MotifSites, Multiclass, Transforms, rotations
+from tacit.problems import (
+    Bags,
+    Candidates,
+    Chain,
+    Motif,
+    MotifSites,
+    Multiclass,
+    SequenceClass,
+    Transforms,
+    rotations,
+)
 from tacit.problems.views import principal_components, spool_views
 from tacit.runtime.blocks import smallest_blocks
 
@@ -66,6 +76,10 @@ def motif_learner(problem, **more):
     return LatentSVM(problem, C=10, init="hidden", max_iter=2, max_inner=4, random_state=0, **more)
 
 
+def sequence_learner(learner, **more):
+    return learner(SequenceClass(), C=3, init="weights", max_iter=4, random_state=0, **more)
+
+
 def letters():
     X, y, _ = planted_motif(N, 20, "TGACTCA", seed=0)
     X[5] = X[5][:4] + b"N" + X[5][5:]
@@ -88,6 +102,8 @@ EXAMPLES = {
         sequences,
         lambda **more: StructuredSVM(Chain(fit_intercept=True, boundaries=True), C=3, max_iter=20, **more),
     ),
+    "witnesses": (bags, lambda **more: LatentSVM(Bags(), C=3, max_iter=3, max_inner=8, **more)),
+    "witnesses, summed": (bags, lambda **more: HiddenCRF(Bags(), max_iter=5, **more)),
     "chain with missing tags": (
         lambda: sequences(missing=True),
         lambda **more: LatentSVM(Chain(), C=3, init="weights", max_iter=3, max_inner=8, random_state=0, **more),
@@ -96,6 +112,8 @@ EXAMPLES = {
         lambda: sequences(missing=True),
         lambda **more: HiddenCRF(Chain(states=2), max_iter=5, init="weights", random_state=0, **more),
     ),
+    "sequence classes": (bags, lambda **more: sequence_learner(LatentSVM, max_inner=8, **more)),
+    "sequence classes, summed": (bags, lambda **more: sequence_learner(HiddenCRF, **more)),
 }
 
 

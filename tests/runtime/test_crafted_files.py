@@ -22,7 +22,8 @@ from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rot
 from tacit.ranking import MixtureRanker, TransductiveRanker
 from tacit.runtime.archive import HEADER, StorageError, _checksum, kind_of, read_archive, write_archive
 from tacit.solvers import Bundle, FrankWolfe, Subgradient
-from tacit.spectral import SpectralAutomaton, SpectralHMM, WeightedAutomaton
+from tacit.spectral import SpectralAutomaton, SpectralHMM, SpectralTagger, WeightedAutomaton
+from tacit.text.words import RareWords
 
 X, Y = load_iris(return_X_y=True)
 WORDS = [list("ab") * k + ["c"] for k in (0, 1, 1, 2, 2, 2, 3)] * 20
@@ -478,3 +479,50 @@ def test_what_is_no_path_is_refused(wrong, tmp_path):
         model.save(tmp_path / "nowhere" / "model")
     with pytest.raises(FileNotFoundError, match="exist"):
         tacit.load("x" * 5000)
+
+
+TAGGED = [["the", "dog", "barks"], ["a", "cat"]] * 8, [["D", "N", "V"], ["D", "N"]] * 8
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "keyword"),
+    [
+        ("vocabulary_", None, "vocabulary_"),
+        ("vocabulary_", 3, "vocabulary_"),
+        ("vocabulary_", {"$object": "RareWords", "parts": {}}, "fitted"),
+        ("symbols_", np.array(["b", "a", "a"]), "symbols_"),
+        ("symbols_", np.zeros((2, 2)), "symbols_"),
+        ("classes_", np.array(["V", "N", "D"]), "classes_"),
+        ("pairs_", 0, "count"),
+        ("pairs_", 2**62, "count"),
+    ],
+)
+def test_a_tagger_is_loaded_only_with_what_prediction_relies_on(tmp_path, part, value, keyword):
+    model = SpectralTagger(2, vocabulary=RareWords()).fit(*TAGGED)
+    model.save(tmp_path / "model")
+    assert tacit.load(tmp_path / "model").predict(TAGGED[0])[0].tolist() == ["D", "N", "V"]
+    header, arrays = read_archive(tmp_path / "model", "model")
+    if part == "pairs_":
+        arrays["fact.pairs_"] = arrays["fact.pairs_"].copy()
+        arrays["fact.pairs_"][:, 2] = value
+    elif isinstance(value, np.ndarray):
+        header["facts"][part] = {"$array": "other"}
+        arrays["other"] = value
+    else:
+        header["facts"][part] = value
+    write_archive(tmp_path / "forged", "model", {k: header[k] for k in ("learner", "params", "facts")}, arrays)
+    with pytest.raises(StorageError, match=keyword):
+        tacit.load(tmp_path / "forged")
+
+
+def test_a_file_cannot_make_a_ranker_fit_without_end(tmp_path):
+    """Each query is a small fit at prediction time, as long as ``tol`` and ``max_iter`` of the file ask for."""
+    fitted("TransductiveRanker").save(tmp_path / "model")
+    header, arrays = read_archive(tmp_path / "model", "model")
+    header["params"] |= {"max_iter": 10**30, "tol": 1e-300}
+    write_archive(tmp_path / "forged", "model", {k: header[k] for k in ("learner", "params", "facts")}, arrays)
+    assert np.isfinite(tacit.load(tmp_path / "forged").decision_function(X, group=[75, 75])).all()
+    header["facts"]["C_"] = float("inf")
+    write_archive(tmp_path / "forged", "model", {k: header[k] for k in ("learner", "params", "facts")}, arrays)
+    with pytest.raises(StorageError, match="C_"):
+        tacit.load(tmp_path / "forged")

@@ -364,3 +364,15 @@ def test_a_chapter_of_litbank_is_resolved_better_than_by_string_match():
         np.unique([" ".join(t.words(m)).lower() for m in range(len(t))], return_inverse=True)[1] for t in texts[8:]
     ]
     assert scores.conll > coreference_scores(y[8:], words).conll + 0.02
+
+
+def test_rows_that_a_function_adds_cannot_point_outside_of_the_weights():
+    """A right link beyond the window is made by ``makers``, whose values may exceed the declared sizes."""
+    from tacit.text.coreference.oracle import FIRST_FEATURE, pack
+    from tacit.text.coreference.pairs import MentionPairs
+
+    values = np.array([[0, 0, 1], [1, 1, 1]], dtype=np.uint16)
+    pairs = MentionPairs(values, [0, 2], ["one"], [1], [lambda later, earlier: np.full((later.size, 1), 60_000)])
+    packed = pack(pairs, (1,), np.array([0, 0]))
+    assert len(packed.table) == 3
+    assert packed.table[:, FIRST_FEATURE:].max() == 1

@@ -232,3 +232,18 @@ def test_web_treebank_is_read():
     dev = ewt("dev")
     assert len(dev.words) == 2001
     assert len({tag for tags in dev.tags for tag in tags}) == 17
+
+
+HARD = ["a", "_", "a b", " a", "a\rb", "\x0b", "\u2028", "\ufeffa", "", " ", "\t", "a\n", "\ud800", "#", "\x85", "a\r"]
+
+
+@pytest.mark.parametrize("word", HARD)
+@pytest.mark.parametrize("tag", [*HARD, None])
+def test_what_is_written_is_read_again_or_refused(tmp_path, word, tag):
+    words, tags = [["x", word], [word]], [["X", tag], [tag]]
+    try:
+        write_two_columns(tmp_path / "a.tsv", words, tags)
+    except ValueError as error:
+        assert "would be read as another" in str(error)  # noqa: PT017
+    else:
+        assert read_two_columns(tmp_path / "a.tsv") == (words, tags)

@@ -417,3 +417,37 @@ def test_a_name_that_is_no_name_is_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("TACIT_DATA", str(tmp_path))
     with pytest.raises(TypeError, match="name"):
         image_folder(None, name=False)
+
+
+@pytest.mark.parametrize("channels", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.float32])
+def test_images_are_converted_in_strips_to_the_same_bits(monkeypatch, channels, kind):
+    from tacit.vision import photos
+
+    shape = (37, 21, channels) if channels else (37, 21)
+    pixels = np.random.default_rng(0).random(shape)
+    image = (pixels if kind is np.float32 else pixels * np.iinfo(kind).max).astype(kind)
+    whole = [convert(image) for convert in (photos.as_grey, photos.as_colours, photos.as_uint8)]
+    monkeypatch.setattr(photos, "STRIP_PIXELS", 50)
+    parts = [convert(image) for convert in (photos.as_grey, photos.as_colours, photos.as_uint8)]
+    assert all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(whole, parts, strict=True))
+
+
+def test_a_large_image_takes_memory_for_little_more_than_its_pixels(tmp_path):
+    import tracemalloc
+
+    from tacit.vision.photos import as_colours, read_photo
+
+    pixels = np.zeros((2000, 2000, 4), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "a.png", compress_level=1)
+    tracemalloc.start()
+    try:
+        read_photo(tmp_path / "a.png")
+        photo = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        as_colours(pixels)
+        colours = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert photo < 60 * 4e6  # four tables of doubles took 100 bytes per pixel
+    assert colours < 60 * 4e6

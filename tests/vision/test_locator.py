@@ -8,6 +8,7 @@ import pytest
 from tacit import load
 from tacit.apps import Locator
 from tacit.problems import Detection
+from tacit.runtime.archive import StorageError, read_archive, write_archive
 from tacit.vision.boxes import overlap
 from tacit.vision.detectors import choose_detector
 from tacit.vision.locator import Photos
@@ -98,6 +99,13 @@ def test_types_of_an_object_are_learned_from_drawn_boxes(tmp_path):
     assert max(same, 1 - same) > 0.9
     assert overlap(locator.found_.boxes, boxes).mean() > 0.5
     locator.save(tmp_path / "model.tacit")
+    header, arrays = read_archive(tmp_path / "model.tacit", "model")
+    for part in ("found_scores_", "found_labels_", "found_boxes_"):
+        facts = {name: value for name, value in header["facts"].items() if name != part}
+        parts = {"learner": header["learner"], "params": header["params"], "facts": facts}
+        write_archive(tmp_path / "forged.tacit", "model", parts, arrays)
+        with pytest.raises(StorageError, match="found_"):
+            load(tmp_path / "forged.tacit")
     again = load(tmp_path / "model.tacit")
     np.testing.assert_array_equal(again.predict(X).boxes, locator.predict(X).boxes)
 

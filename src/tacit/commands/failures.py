@@ -18,14 +18,21 @@ EXIT_OUTPUT = 3
 EXIT_INTERRUPTED = 130
 """Ctrl-C; what was learned so far is in the folder, if there was anything."""
 
+EXIT_TERMINATED = 143
+"""SIGTERM: the system, or a scheduler, ended the command; nothing was written."""
+
 EXIT_CODES = """Exit codes: 0 done; 1 an input is missing or cannot be used; 2 the command line is wrong; 3 the results
-cannot be written; 130 interrupted by Ctrl-C."""
+cannot be written; 130 interrupted by Ctrl-C; 143 ended by SIGTERM."""
 """What the help says about them."""
 
 LONGEST_LINE = 1000
 """Characters of the line of an error."""
 
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+
+
+class TerminatedError(BaseException):
+    """SIGTERM, as an exception, so that unfinished files are removed on the way out; nothing but `main` catches it."""
 
 
 class OutputError(Exception):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tacit.commands.failures import OutputError
+from tacit.data.unfinished import make_unfinished, remove_unfinished
 
 RECORD = "run.json"
 """The file that says what a run was, and which files it wrote."""
@@ -25,6 +25,7 @@ class OutputFolder:
     force : whether results of an earlier run may be replaced. Only files that its ``run.json`` lists are removed, and
         only files of the same name are overwritten: a folder with other things in it keeps them
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as home:
     ...     with OutputFolder(Path(home) / "new" / "out") as folder:
     ...         folder.write_text("a.txt", "first")
@@ -51,7 +52,8 @@ class OutputFolder:
                 )
             self.target.absolute().parent.mkdir(parents=True, exist_ok=True)
             beside = self.target if self.target.is_dir() else self.target.absolute().parent
-            self._stage = Path(tempfile.mkdtemp(prefix=".tacit-", suffix=".part", dir=beside))
+            remove_unfinished(beside)
+            self._stage = make_unfinished(beside, is_folder=True)
         except OSError as error:
             raise _write_error(f"the folder {self.target}", error) from error
         return self
@@ -109,9 +111,6 @@ class OutputFolder:
         """Move the files to the folder; the record last, so that it never lists files that are missing."""
         stage = self.stage
         if not self.target.is_dir():
-            mask = os.umask(0)
-            os.umask(mask)
-            stage.chmod(0o777 & ~mask)
             stage.rename(self.target)
             return
         names = [name for name in self.names() if name != RECORD]

@@ -19,7 +19,15 @@ import click
 from click.shell_completion import get_completion_class
 
 from tacit import __version__
-from tacit.commands.failures import EXIT_CODES, EXIT_INTERRUPTED, EXIT_USAGE, LONGEST_LINE, explain
+from tacit.commands.failures import (
+    EXIT_CODES,
+    EXIT_INTERRUPTED,
+    EXIT_TERMINATED,
+    EXIT_USAGE,
+    LONGEST_LINE,
+    TerminatedError,
+    explain,
+)
 from tacit.commands.values import Choice
 from tacit.data.lines import one_line
 
@@ -143,6 +151,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo(f"{shown}: interrupted; nothing was written", err=True)
         return EXIT_INTERRUPTED
+    except TerminatedError:
+        click.echo(f"{shown}: ended by SIGTERM; nothing was written", err=True)
+        return EXIT_TERMINATED
     except BrokenPipeError:  # the reader of a pipe had enough
         sys.stderr.close()
         return 1
@@ -157,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _noting_interrupts(interrupts: list[int]) -> Iterator[None]:
-    """Note every Ctrl-C before it is raised, where signals can be handled: in the main thread."""
+    """Note every Ctrl-C before it is raised, and raise SIGTERM, where signals can be handled: in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -166,11 +177,16 @@ def _noting_interrupts(interrupts: list[int]) -> Iterator[None]:
         interrupts.append(number)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, note)
+    def terminate(number: int, frame: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: nothing may stop the removal of files
+        raise TerminatedError
+
+    before = signal.signal(signal.SIGINT, note), signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, before[0])
+        signal.signal(signal.SIGTERM, before[1])
 
 
 def _show_warnings_in_one_line(shown: str) -> None:

@@ -23,6 +23,7 @@ import click
 from tacit import __version__
 from tacit.commands.failures import EXIT_CODES, EXIT_INTERRUPTED
 from tacit.commands.folder import RECORD, OutputFolder
+from tacit.commands.tables import protect_tables
 from tacit.commands.values import POSITIVE, Choice, Number
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -99,6 +100,9 @@ def run_options(*, out: str, is_drawn: bool = True, is_parallel: bool = True, ov
         *([seed] if is_drawn else []),
         *([click.option("--jobs", "-j", type=Number(int, 1), help=most)] if is_parallel else []),
         click.option("--force", is_flag=True, help="Replace the results of an earlier run in the folder."),
+        click.option(
+            "--safe-tables", is_flag=True, help="Put ' before cells of tables that a spreadsheet would run as formulas."
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print the content of run.json instead of a summary."),
         click.option("--quiet", "-q", is_flag=True, help="Print nothing to the terminal except errors."),
         click.option("--verbose", "-v", is_flag=True, help="Print a line on progress every few seconds, for logs."),
@@ -107,14 +111,15 @@ def run_options(*, out: str, is_drawn: bool = True, is_parallel: bool = True, ov
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def command(*, force: bool, verbose: bool, debug: bool, **own: Any) -> int:
+        def command(*, force: bool, safe_tables: bool, verbose: bool, debug: bool, **own: Any) -> int:
             context = click.get_current_context()
             given = [name for name in ("out", "seed", "jobs", "as_json", "quiet") if name in own]
             shared: dict[str, Any] = {name: own.pop(name) for name in given}
             if shared["quiet"] and verbose:
                 raise click.UsageError("--quiet and --verbose exclude each other; leave one of them out")
             options = {name: value for name, value in context.params.items() if name not in NOT_RECORDED}
-            shared |= {"force": force or overwrites, "is_verbose": verbose, "options": options}
+            shared |= {"force": force or overwrites, "safe_tables": safe_tables}
+            shared |= {"is_verbose": verbose, "options": options}
             run = CommandRun(str(context.info_name), **shared)
             try:
                 function(run, **own)
@@ -142,6 +147,7 @@ class CommandRun:
     out : the output folder
     seed, jobs : for the application
     force : whether the results of a former run may be replaced
+    safe_tables : whether cells that a spreadsheet would run as formulas get a ' before them
     as_json, quiet, is_verbose : how much is printed
     options : everything the user chose, for the record
 
@@ -161,6 +167,7 @@ class CommandRun:
     seed: int = 0
     jobs: int | None = None
     force: bool = False
+    safe_tables: bool = False
     as_json: bool = False
     quiet: bool = False
     is_verbose: bool = False
@@ -230,6 +237,8 @@ class CommandRun:
         with OutputFolder(self.out, force=self.force) as folder:
             described = [describe_file(path) for path in inputs if path is not None]
             yield folder
+            if self.safe_tables:
+                protect_tables(folder.stage)
             content = {
                 "command": self.command,
                 "status": self.status,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import zlib
 from typing import Any, TypeAlias
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit.data.parameters import shorten
+from tacit.data.parameters import ArrayError, numbers, plain_array, reason, shorten
 
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = "slice | Array | None"
@@ -85,8 +86,10 @@ def check_offsets(offsets: Any, n_rows: int, name: str = "offsets") -> Array:
     array([0, 2, 2, 5])
     """
     try:
-        found = np.asarray(offsets)
-    except ValueError:
+        found = plain_array(offsets, name)
+    except ArrayError:
+        raise
+    except (ValueError, TypeError, OverflowError):
         found = np.empty(())
     if found.ndim != 1 or found.size == 0 or found.dtype.kind not in "iu":
         raise ValueError(
@@ -116,17 +119,42 @@ def smallest_integers(largest: int) -> np.dtype[Any]:
 
 
 def as_csr(values: Any) -> Any:
-    """A scipy-sparse matrix or array as CSR with sorted, summed entries; the caller's object is left alone."""
+    """A sparse matrix or a dense table as CSR with sorted, summed entries; the caller's object is left alone."""
+    if not sparse.issparse(values):
+        values = sparse.csr_array(numbers("the table", values))
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"the sparse matrix must hold numbers, got {values.dtype}; encode it first")
+    values = _convert_numbers(copy.copy(values))  # SciPy's check trims the object that it checks
     try:
+        _check_indices(values)
         matrix = sparse.csr_array(values)
-        matrix.check_format(full_check=True)  # kernels, and SciPy itself, go where the indices say
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"the sparse matrix is damaged: {error}; build it again") from error
-    if matrix.dtype.kind not in "biuf":
-        raise ValueError(f"the sparse matrix must hold numbers, got {matrix.dtype}; encode it first")
+        _check_indices(matrix)
+    except (ValueError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError(f"the sparse matrix is damaged: {reason(error)}; build it again") from error
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
+    return matrix
+
+
+def _check_indices(matrix: Any) -> None:
+    """Refuse indices outside of a sparse matrix: SciPy, which converts it, and kernels go where they say.
+
+    SciPy's own check looks at differences of ``indptr``, which may wrap around.
+    """
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)
+        check_offsets(matrix.indptr, int(matrix.indptr[-1]), "indptr")
+    for indices, size in zip(matrix.coords, matrix.shape, strict=True) if matrix.format == "coo" else ():
+        if len(indices) != len(matrix.data) or (len(indices) and not 0 <= indices.min() <= indices.max() < size):
+            raise ValueError("coordinates are outside of its shape")
+
+
+def _convert_numbers(matrix: Any) -> Any:
+    """The same matrix with numbers that SciPy can calculate with: not of two bytes, nor of another byte order."""
+    kind = np.dtype(np.float32) if matrix.dtype == np.float16 else matrix.dtype.newbyteorder("=")
+    if kind != matrix.dtype and isinstance(getattr(matrix, "data", None), np.ndarray):
+        matrix.data = matrix.data.astype(kind)
     return matrix
 
 
@@ -154,12 +182,15 @@ def first_non_finite(values: Any) -> tuple[int, int] | None:
 
 
 def is_table(values: Any, ndim: int, kinds: str) -> bool:
-    """Whether something is an array of so many dimensions, of numbers of these kinds, all finite.
+    """Whether something is an array of so many dimensions, of numbers of these kinds, all finite, without a mask.
 
     >>> is_table(np.ones(3), 1, "f"), is_table(np.array([np.nan]), 1, "f"), is_table([1.0], 1, "f")
     (True, False, False)
+    >>> is_table(np.ma.masked_array([1.0, 2.0], [True, False]), 1, "f")
+    False
     """
-    is_array = isinstance(values, np.ndarray) and values.ndim == ndim and values.dtype.kind in kinds
+    is_plain = isinstance(values, np.ndarray) and not isinstance(values, np.ma.MaskedArray)
+    is_array = is_plain and values.ndim == ndim and values.dtype.kind in kinds
     return is_array and (values.dtype.kind not in "fc" or bool(np.isfinite(values).all()))
 
 

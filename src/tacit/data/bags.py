@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from tacit.data.arrays import Array, as_csr, find_uneven, locate
-from tacit.data.parameters import reason, shorten
+from tacit.data.parameters import ArrayError, plain_array, reason, shorten
 
 
 def rows_of_list(samples: Iterable[Any]) -> tuple[Any, Array]:
@@ -29,11 +29,13 @@ def rows_of_list(samples: Iterable[Any]) -> tuple[Any, Array]:
 
 def _rows_of_bag(sample: Any, i: int) -> Array:
     try:
-        rows = np.asarray(sample)
+        rows = plain_array(sample, f"bag {i}")
         if rows.ndim == 1 and rows.dtype == object and any(isinstance(row, dict) for row in rows):
             return _as_dicts(rows, i)
         if rows.dtype == object:
             rows = np.array([np.asarray(row, dtype=np.float64) for row in rows])
+    except ArrayError:
+        raise
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"bag {i} is not a table of numbers: {find_uneven(sample) or reason(error)}") from error
     if rows.ndim == 0:

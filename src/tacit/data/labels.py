@@ -10,7 +10,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from tacit.data.arrays import Array, find_uneven
-from tacit.data.parameters import has_length, is_list, reason, shorten
+from tacit.data.parameters import ArrayError, has_length, is_list, plain_array, reason, shorten
 
 
 def is_missing(value: Any) -> bool:
@@ -57,7 +57,10 @@ def read_labels(y: Any, n: int) -> Array:
     """
     if y is None:
         raise ValueError("this learner requires y to be passed, but the target y is None")
-    labels = column_or_1d(_plain(y), warn=True)
+    labels = _plain(y)
+    if labels.ndim and len(labels) != n:  # before anything is copied: an array can repeat a label
+        raise ValueError(f"X has {n} samples, y has {len(labels)} labels; give one label per sample")
+    labels = column_or_1d(labels, warn=True)
     if len(labels) != n:
         raise ValueError(f"X has {n} samples, y has {len(labels)} labels; give one label per sample")
     if labels.dtype == object:
@@ -166,11 +169,13 @@ def _plain(values: Any) -> Array:
     if type(values).__module__.split(".")[0] == "pyarrow":
         values = values.to_pylist()
     if hasattr(values, "to_numpy"):
-        return np.asarray(values.to_numpy())
+        return plain_array(values.to_numpy(), "y")
     if isinstance(values, list | tuple) and len({isinstance(v, str) for v in values}) > 1:
         return _column(values)
     try:
-        return np.asarray(values)
+        return plain_array(values, "y")
+    except ArrayError:
+        raise
     except OverflowError:  # numbers beyond any type
         return _column(list(values))
     except ValueError as error:
@@ -185,15 +190,17 @@ def _column(values: Any) -> Array:
     return column
 
 
-def find_missing(y: Any) -> Array:
-    """Which labels are None, where the others are single numbers or strings; none where those are sequences of tags.
+def find_missing(y: Any, takes_sequences: bool = False) -> Array:
+    """Which labels are None, where the others are single numbers or strings, or sequences where those are taken.
 
     >>> find_missing(["a", None, "b"]), find_missing([["a", "b"], None])
     (array([False,  True, False]), array([False, False]))
+    >>> find_missing([["a", "b"], None], takes_sequences=True)
+    array([False,  True])
     """
     is_typed = getattr(y, "dtype", None) is not None and y.dtype != np.dtype(object)
     if isinstance(y, str | bytes) or hasattr(y, "offsets") or not has_length(y) or is_typed:
         return np.zeros(0, dtype=bool)
     is_missing = np.array([label is None for label in y], dtype=bool)
-    is_single = all(label is None or kind_of_label(label) for label in y)
-    return is_missing if is_single and not is_missing.all() else np.zeros_like(is_missing)
+    is_known = takes_sequences or all(label is None or kind_of_label(label) for label in y)
+    return is_missing if is_known and not is_missing.all() else np.zeros_like(is_missing)

@@ -106,23 +106,83 @@ def numbers(name: str, values: Any, meaning: str = "an array of numbers") -> Arr
     ValueError: sample_weight must be an array of numbers, got ['heavy']
     """
     try:
-        table = np.asarray("none" if values is None else values)
+        table = plain_array("none" if values is None else values, name)
         if table.dtype == object:
             table = table.astype(np.float64)
         if table.dtype.kind in "biuf":
             return table.astype(np.float64, copy=False)
+    except ArrayError:
+        raise
     except (TypeError, ValueError, OverflowError):  # no numbers, or rows of several lengths
         pass
     raise ValueError(f"{name} must be {meaning}, got {shorten(values)}")
 
 
+class ArrayError(ValueError):
+    """An array that cannot be used as it is: masked, repeated by broadcasting, or one whose methods raise."""
+
+
+MAX_REPEATED = 1 << 26
+"""Entries of an array that repeats a few by broadcasting: it takes no memory until it is copied."""
+
+
+def plain_array(values: Any, name: str = "the array") -> Array:
+    """Values as an array of NumPy's own class, which kernels and BLAS can take; not copied where it is one.
+
+    An array with masked entries is refused, because the numbers below the mask mean nothing; so is one that repeats a
+    few entries to more than `MAX_REPEATED`. Whatever a foreign ``__array__`` raises becomes an `ArrayError`.
+
+    >>> plain_array(np.ma.masked_array([1, 2], [False, True]), "X")
+    Traceback (most recent call last):
+    ...
+    tacit.data.parameters.ArrayError: X has 1 masked entries; fill them, as in X.filled(0), or drop them
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        n_masked = int(np.ma.getmaskarray(values).sum())
+        if n_masked:
+            raise ArrayError(f"{name} has {n_masked} masked entries; fill them, as in X.filled(0), or drop them")
+    try:
+        found = np.asarray(values)
+    except (ValueError, TypeError, OverflowError, MemoryError):  # of NumPy itself: callers say what is wrong
+        raise
+    except Exception as error:  # a foreign __array__, __len__ or __getitem__ may do anything
+        raise ArrayError(f"{name} cannot be read as an array: {reason(error)}; give a list or an array") from error
+    if _is_endless(found):
+        raise ArrayError(
+            f"{name} repeats a few entries to the shape {found.shape} by broadcasting; give one entry per sample"
+        )
+    return found
+
+
 def is_list(value: Any) -> bool:
     """Whether one can go through the entries of a value: arrays without dimensions and sparse tables only say so.
+
+    An array that repeats a few entries without end is none; see `plain_array`.
 
     >>> is_list([3]), is_list(np.array([3])), is_list(np.array(3)), is_list(3)
     (True, True, False, False)
     """
-    return isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0 and not hasattr(value, "tocsr")
+    is_iterable = isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0 and not hasattr(value, "tocsr")
+    return is_iterable and not _is_endless(value)
+
+
+def _is_endless(value: Any) -> bool:
+    """Whether something takes a few bytes, and gigabytes as a list."""
+    if isinstance(value, np.ndarray):
+        return value.size > MAX_REPEATED and 0 in value.strides
+    return isinstance(value, range) and value.stop - value.start > MAX_REPEATED * max(value.step, 1)
+
+
+def check_verbose(value: Any) -> None:
+    """Refuse a parameter ``verbose`` that is neither a whole number from 0, nor True, False or None.
+
+    >>> check_verbose(np.ones(2))
+    Traceback (most recent call last):
+    ...
+    ValueError: verbose must be 0, 1 or 2, got verbose=[1.0, 1.0]
+    """
+    if value is not None and not isinstance(value, bool | np.bool_) and not (is_whole(value) and value >= 0):
+        raise ValueError(f"verbose must be 0, 1 or 2, got verbose={shorten(value)}")
 
 
 def is_hashable(value: Any) -> bool:
@@ -179,7 +239,9 @@ def even_table(name: str, values: Any) -> Array:
     ValueError: array must have rows of one length, got [[1], [2, 3]]
     """
     try:
-        return np.asarray(values)
+        return plain_array(values, name)
+    except ArrayError:
+        raise
     except ValueError as error:
         raise ValueError(f"{name} must have rows of one length, got {shorten(values)}") from error
 
@@ -187,7 +249,9 @@ def even_table(name: str, values: Any) -> Array:
 def as_array(values: Any) -> Array:
     """Values as an array of whatever type; one of no shape where they make none, for who checks shapes to refuse."""
     try:
-        return np.asarray(values)
+        return plain_array(values)
+    except ArrayError:
+        raise
     except (ValueError, OverflowError):
         return np.empty((), dtype=object)
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit.data.arrays import Array, as_csr, check_offsets, find_uneven, first_non_finite, locate, states_of
 from tacit.data.bags import column_of_frame, rows_of_arrow, rows_of_list, stack_rows
 from tacit.data.boxes import check_boxes
-from tacit.data.parameters import as_array, is_hashable, is_list, is_whole, reason, shorten
+from tacit.data.parameters import ArrayError, as_array, is_hashable, is_list, is_whole, plain_array, reason, shorten
 
 
 class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -93,9 +93,11 @@ class Ragged:
     def __init__(self, values: Any, offsets: Any, boxes: Any = None) -> None:
         if sparse.issparse(values):
             values = as_csr(values)
-        elif not isinstance(values, np.ndarray):
+        elif type(values) not in (np.ndarray, np.memmap):
             try:
-                values = np.asarray(values)
+                values = plain_array(values, "values")
+            except ArrayError:
+                raise
             except ValueError as error:
                 raise ValueError(f"values must be a table: {find_uneven(values) or reason(error)}") from error
         if values.ndim == 0:
@@ -306,6 +308,7 @@ class Ragged:
         if hasattr(samples, "in_memory"):
             raise TypeError(f"bags must be in memory, got {samples!r}; write shards.in_memory()")
         if isinstance(samples, np.ndarray) and samples.dtype != object and samples.ndim >= 2:
+            samples = plain_array(samples, "X")
             n, rows = samples.shape[:2]
             return Ragged(samples.reshape(n * rows, *samples.shape[2:]), np.arange(n + 1) * rows)
         if sparse.issparse(samples) or isinstance(samples, (str, bytes, dict)) or hasattr(samples, "columns"):

@@ -11,8 +11,11 @@ more than a few words of what stands there.
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,9 @@ from tacit.data.parameters import file_path, reason, shorten, whole_number
 
 MAX_BYTES = 1 << 28
 """Bytes that a reader takes from one file, unpacked: 256 MiB. Text may take ten times as much as Python objects."""
+
+MAX_LINE = 1 << 25
+"""Bytes of one line of text: 32 MiB."""
 
 DEFLATE = 1032
 """Deflate packs no more than this many bytes into one."""
@@ -38,13 +44,8 @@ def read_bytes(path: Path, max_bytes: Any = MAX_BYTES) -> bytes:
     ValueError: '...bomb.gz' unpacks to more than max_bytes=1000; raise it if you trust the file
     """
     room = whole_number("max_bytes", max_bytes, 1, 1 << 62)
-    try:
-        with open_unpacked(path) as stream:
-            content: bytes = stream.read(room + 1)
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{quote(path)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
-    except OSError as error:
-        raise unreadable(path, error) from error
+    with reading(path), open_unpacked(path) as stream:
+        content: bytes = stream.read(room + 1)
     if len(content) > room:
         raise too_large(path, room)
     return content
@@ -58,9 +59,79 @@ def read_text(path: Path, encoding: str = "utf-8", max_bytes: Any = MAX_BYTES) -
         raise ValueError(f"{quote(path)} is not text in {encoding.upper()} ({reason(error)})") from error
 
 
-def open_unpacked(path: Path) -> Any:
+def open_unpacked(path: Path | str) -> Any:
     """A stream of the unpacked bytes of a file."""
+    path = Path(path)
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Wraps the reading of a file: errors of the system and of unpacking name it, and say what to do."""
+    try:
+        yield
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise ValueError(f"{quote(path)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+class GuardedStream(io.RawIOBase):
+    """The unpacked bytes of a file, for parsers of others that keep a line or a record in memory: both are limited.
+
+    Parameters
+    ----------
+    path : the file
+    max_bytes : of the file; None for any number
+    max_line : bytes of a line
+    record_start : bytes that begin a record, such as b"\\n>"; each of its lines counts 32 bytes more. None: a record is
+        a line
+    max_record : bytes of a record
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        max_bytes: int | None = None,
+        max_line: int = MAX_LINE,
+        record_start: bytes | None = None,
+        max_record: int = MAX_BYTES,
+    ) -> None:
+        super().__init__()
+        self.path, self.max_bytes, self.max_line = path, max_bytes, max_line
+        self.record_start, self.max_record = record_start, max_record
+        self._stream = open_unpacked(path)
+        self._total = self._line = self._record = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block: bytes = self._stream.read(min(len(buffer), 1 << 16))
+        self._total += len(block)
+        if self.max_bytes is not None and self._total > self.max_bytes:
+            raise too_large(self.path, self.max_bytes)
+        self._line = self._grow(self._line, block, b"\n", 0, self.max_line, "line")
+        if self.record_start is not None:
+            self._record = self._grow(self._record, block, self.record_start, 32, self.max_record, "record")
+        buffer[: len(block)] = block
+        return len(block)
+
+    def _grow(self, size: int, block: bytes, mark: bytes, per_line: int, most: int, what: str) -> int:
+        """The size of the line or record at the end of the block; that of the one at its start must be allowed."""
+        first = block.find(mark)
+        head = block if first < 0 else block[:first]
+        size += len(head) + per_line * head.count(b"\n")
+        if size > most:
+            raise ValueError(f"{quote(self.path)} has a {what} of more than {most} bytes; split it, or fetch it again")
+        if first < 0:
+            return size
+        tail = block[block.rfind(mark) :]
+        return len(tail) + per_line * tail.count(b"\n")
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
 
 def check_promise(path: Path, promised: int, max_bytes: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import math
 import os
-import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.labels import kind_of_label
-from tacit.data.parameters import even_table, file_path, is_list, number, one_of, reason, shorten, whole_number
+from tacit.data.parameters import even_table, file_path, is_list, number, one_of, shorten, whole_number
 from tacit.data.reading import (
     MAX_BYTES,
     check_promise,
@@ -22,7 +21,7 @@ from tacit.data.reading import (
     find_packed,
     open_unpacked,
     quote,
-    unreadable,
+    reading,
 )
 
 _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
@@ -101,26 +100,21 @@ def read_idx(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Array:
            [3, 4, 5]], dtype=uint8)
     """
     path = find_file(path, "an idx file")
-    try:
-        with open_unpacked(path) as stream:
-            start = stream.read(4)
-            is_idx = len(start) == 4 and start[:2] == b"\0\0" and start[2] in _TYPES
-            if not is_idx or not 1 <= start[3] <= MAX_DIMENSIONS:
-                raise ValueError(f"{quote(path)} is not an idx file: it starts with {start!r}")
-            sizes = stream.read(4 * start[3])
-            if len(sizes) < 4 * start[3]:
-                raise ValueError(f"{quote(path)} is truncated: it ends in its header; fetch it again")
-            shape = tuple(np.frombuffer(sizes, ">u4").tolist())
-            kind = np.dtype(_TYPES[start[2]])
-            expected = math.prod(shape) * kind.itemsize
-            if shape[0] and 0 in shape:
-                raise ValueError(f"{quote(path)} has {shape[0]} rows without values: truncated or changed")
-            check_promise(path, expected, max_bytes)
-            content = stream.read(expected + 1)
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{quote(path)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
-    except OSError as error:
-        raise unreadable(path, error) from error
+    with reading(path), open_unpacked(path) as stream:
+        start = stream.read(4)
+        is_idx = len(start) == 4 and start[:2] == b"\0\0" and start[2] in _TYPES
+        if not is_idx or not 1 <= start[3] <= MAX_DIMENSIONS:
+            raise ValueError(f"{quote(path)} is not an idx file: it starts with {start!r}")
+        sizes = stream.read(4 * start[3])
+        if len(sizes) < 4 * start[3]:
+            raise ValueError(f"{quote(path)} is truncated: it ends in its header; fetch it again")
+        shape = tuple(np.frombuffer(sizes, ">u4").tolist())
+        kind = np.dtype(_TYPES[start[2]])
+        expected = math.prod(shape) * kind.itemsize
+        if shape[0] and 0 in shape:
+            raise ValueError(f"{quote(path)} has {shape[0]} rows without values: truncated or changed")
+        check_promise(path, expected, max_bytes)
+        content = stream.read(expected + 1)
     if len(content) != expected:
         have = "more" if len(content) > expected else len(content)
         raise ValueError(f"{quote(path)} has {have} bytes, but shape {shape} needs {expected}: truncated or changed")

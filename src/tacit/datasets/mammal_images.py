@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import zipfile
 from typing import NamedTuple
@@ -13,7 +11,8 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import reason, shorten
 from tacit.data.ragged import Ragged
-from tacit.data.reading import MAX_BYTES, check_promise, find_file, find_folder, quote, read_text, unreadable
+from tacit.data.reading import MAX_BYTES, check_promise, find_file, find_folder, quote, unreadable
+from tacit.data.text_files import read_csv
 from tacit.runtime.archive import StorageError, read_array
 
 _ARRAYS = {"hog": 2, "position": 2, "offsets": 1}
@@ -60,10 +59,10 @@ def mammals(folder: str | os.PathLike[str] | None = None, *, max_bytes: int = MA
         X = Ragged(hog.astype(np.float32), offsets)
     except ValueError as error:
         raise ValueError(f"{quote(home / 'hog.npz')} must hold bags of windows: {reason(error)}") from error
-    for i, row in enumerate(rows):
-        if X.lengths[i] != int(row["columns"]) * int(row["rows"]):
+    for n_windows, row in zip(X.lengths.tolist(), rows, strict=True):
+        if n_windows != int(row["columns"]) * int(row["rows"]):
             raise ValueError(
-                f"{quote(home)}: image {shorten(row['image'])} has {X.lengths[i]} windows, but "
+                f"{quote(home)}: image {shorten(row['image'])} has {n_windows} windows, but "
                 f"{shorten(row['columns'])} columns × {shorten(row['rows'])} rows"
             )
     is_test = np.array([[str(fold) in row["test_folds"] for fold in range(1, 6)] for row in rows])
@@ -94,16 +93,12 @@ def _read_arrays(path: os.PathLike[str], max_bytes: int) -> tuple[Array, ...]:
 
 def _read_rows(path: os.PathLike[str], max_bytes: int) -> list[dict[str, str]]:
     path = find_file(path, "the table of images")
-    try:
-        reader = csv.DictReader(io.StringIO(read_text(path, max_bytes=max_bytes), newline=""))
-        columns, rows = reader.fieldnames or (), list(reader)
-    except csv.Error as error:
-        raise ValueError(f"{quote(path)} is not a table ({reason(error)})") from error
-    missing = [name for name in _COLUMNS if name not in columns]
-    if missing:
-        raise ValueError(f"{quote(path)} lacks column {missing[0]!r}; its columns are {shorten(list(columns))}")
-    for i, row in enumerate(rows):
-        is_whole = all((row[name] or "").isdecimal() and len(row[name]) < 10 for name in ("columns", "rows"))
-        if not is_whole or row["test_folds"] is None:
-            raise ValueError(f"{quote(path)}, line {i + 2} is {shorten(list(row.values()))}: truncated or changed")
+    table = read_csv(path, tuple(_COLUMNS), max_bytes=max_bytes)
+    rows = []
+    for number, cells in table.rows:
+        row = {name: cell for name, cell in zip(table.columns, cells, strict=True) if cell is not None}
+        is_whole = all(row.get(name, "").isdecimal() and len(row[name]) < 10 for name in ("columns", "rows"))
+        if not is_whole or not set(_COLUMNS) <= set(row):
+            raise ValueError(f"{quote(path)}, line {number} is {shorten(cells)}: truncated or changed")
+        rows.append(row)
     return rows

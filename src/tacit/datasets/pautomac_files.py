@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from array import array
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +12,8 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import reason, shorten, whole_number
 from tacit.data.ragged import Ragged
-from tacit.data.reading import MAX_BYTES, find_file, find_folder, find_packed, quote, read_text
+from tacit.data.reading import MAX_BYTES, find_file, find_folder, find_packed, quote
+from tacit.data.text_files import TextReader
 
 
 class Pautomac(NamedTuple):
@@ -85,38 +87,40 @@ def read_pautomac(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> P
     array([0, 2, 1])
     """
     path = find_file(path, "a file of PAutomaC strings")
-    lines = read_text(path, "ascii", max_bytes).splitlines()
+    reader = TextReader(path, "ascii", max_bytes)
+    lines = reader.lines(rare_ends=True)
     where = f"{quote(path)}, line"
-    head = _whole_numbers(lines[0] if lines else "", f"{where} 1")
+    first = next(lines, (1, ""))[1]
+    head = _whole_numbers(reader, first, f"{where} 1")
     if len(head) != 2 or head[1] < 1:
         raise ValueError(
-            f"{where} 1 is {shorten(lines[0] if lines else '')}; a file of PAutomaC strings must begin with the number "
+            f"{where} 1 is {shorten(first)}; a file of PAutomaC strings must begin with the number "
             "of strings and the number of symbols"
         )
     n, k = head
-    if len(lines) - 1 != n:
-        raise ValueError(f"{quote(path)} has {len(lines) - 1} strings, not {shorten(n)} as line 1 says: truncated")
-    rows = [_whole_numbers(line, f"{where} {i + 2}") for i, line in enumerate(lines[1:])]
-    for i, row in enumerate(rows):
-        if not row or row[0] != len(row) - 1:
-            stated = shorten(row[0]) if row else "a missing number of"
-            raise ValueError(f"{where} {i + 2}: a string of {stated} symbols has {max(len(row) - 1, 0)} of them")
-        wrong = next((symbol for symbol in row[1:] if not 0 <= symbol < k), None)
-        if wrong is not None:
-            raise ValueError(
-                f"{where} {i + 2} has the symbol {shorten(wrong)}; the first line allows 0 to {shorten(k - 1)}"
-            )
-    offsets = np.cumsum([0] + [len(row) - 1 for row in rows])
     if k > 2**31:
         raise ValueError(f"{where} 1: the number of symbols must be at most {2**31}, got {shorten(k)}")
-    values = np.array([symbol for row in rows for symbol in row[1:]], dtype=np.int64)
-    return PautomacStrings(Ragged(values, offsets), k)
+    values, lengths = array("q"), array("q")
+    for number, line in lines:
+        row = _whole_numbers(reader, line, f"{where} {number}")
+        if not row or row[0] != len(row) - 1:
+            stated = shorten(row[0]) if row else "a missing number of"
+            raise ValueError(f"{where} {number}: a string of {stated} symbols has {max(len(row) - 1, 0)} of them")
+        wrong = next((symbol for symbol in row[1:] if not 0 <= symbol < k), None)
+        if wrong is not None:
+            raise ValueError(f"{where} {number} has the symbol {shorten(wrong)}; the first line allows 0 to {k - 1}")
+        values.extend(row[1:])
+        lengths.append(row[0])
+    if len(lengths) != n:
+        raise ValueError(f"{quote(path)} has {len(lengths)} strings, not {shorten(n)} as line 1 says: truncated")
+    offsets = np.concatenate([[0], np.cumsum(np.asarray(lengths, np.int64))]).astype(np.int64)
+    return PautomacStrings(Ragged(np.array(values, dtype=np.int64), offsets), k)
 
 
 def _read_solution(path: Path, max_bytes: int) -> Array:
-    lines = read_text(path, "ascii", max_bytes).splitlines()
+    lines = TextReader(path, "ascii", max_bytes).lines(rare_ends=True)
     try:
-        expected, *values = (float(line) for line in lines)
+        expected, *values = (float(line) for _, line in lines)
     except ValueError as error:
         raise ValueError(f"{quote(path)} must be a list of probabilities: {reason(error)}") from error
     solution = np.array(values)
@@ -128,8 +132,8 @@ def _read_solution(path: Path, max_bytes: int) -> Array:
     return solution
 
 
-def _whole_numbers(line: str, where: str) -> list[int]:
+def _whole_numbers(reader: TextReader, line: str, where: str) -> list[int]:
     try:
-        return [int(word) for word in line.split()]
+        return [int(word) for word in reader.split(line)]
     except ValueError as error:
         raise ValueError(f"{where} must be whole numbers, got {shorten(line)}") from error

@@ -5,9 +5,8 @@ FASTA and FASTQ are read by dnaio, a record at a time.
 
 from __future__ import annotations
 
-import gzip
+import io
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,8 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
+from tacit.data.lines import one_line
 from tacit.data.parameters import file_path, reason, shorten, whole_number
-from tacit.data.reading import MAX_BYTES, open_unpacked, quote, read_text, unreadable
+from tacit.data.reading import MAX_BYTES, GuardedStream, open_unpacked, quote, reading
+from tacit.data.text_files import BYTES_PER_LINE, FEWEST, TextReader
 
 _TABLE_ENDS = (".tsv", ".txt", ".csv", ".tab")
 
@@ -27,9 +28,18 @@ _PROTEIN_ONLY = frozenset("EFILPQefilpq*")
 LONGEST_NAME = 60
 """Letters of a motif's name."""
 
+MAX_MOTIF_NAME = 1000
+"""Letters of a motif's name that are read."""
+
+MAX_SEQUENCE_NAME = 1 << 16
+"""Letters of the name of a sequence in a file."""
+
+MAX_SEQUENCE = 3 << 29
+"""Bytes of one record of a FASTA file, 32 more per line: a chromosome of a thousand million letters."""
+
 _FASTA = "a FASTA file has a line >name before the letters of each sequence"
 
-_JASPAR_ROW = re.compile(r"^\s*([ACGTacgt])?\s*\[?([-+0-9.eE\s]+)\]?\s*$")
+_NUMBER_SIGNS = frozenset("-+0123456789.eE \t\n\r\x0b\x0c")
 
 
 class Sequences(NamedTuple):
@@ -61,8 +71,10 @@ def is_table(path: Any) -> bool:
     return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower() in _TABLE_ENDS
 
 
-def iterate_sequences(path: Any) -> Iterator[tuple[str, str]]:
+def iterate_sequences(path: Any, max_record: int | None = None) -> Iterator[tuple[str, str]]:
     """Name and letters of every record of a FASTA or FASTQ file, one at a time, so that memory stays small.
+
+    A record of more than ``max_record`` bytes is refused, `MAX_SEQUENCE` by default; each line counts 32 bytes more.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -76,17 +88,26 @@ def iterate_sequences(path: Any) -> Iterator[tuple[str, str]]:
     except ImportError as error:
         raise ImportError('reading FASTA and FASTQ needs dnaio: pip install "tacit[dna]"') from error
     path = file_path("path", path)
+    with reading(path), open_unpacked(path) as stream:
+        start = stream.read(1)
+    if not start:
+        raise ValueError(f"{quote(path)} is empty; {_FASTA}")
+    mark = b"\n@" if start == b"@" else b"\n>"
     try:
-        with open_unpacked(path) as stream:
-            if not stream.read(1):
-                raise ValueError(f"{quote(path)} is empty; {_FASTA}")
-        with open_unpacked(path) as stream, dnaio.open(stream) as records:
-            for record in records:
+        with (
+            reading(path),
+            io.BufferedReader(
+                GuardedStream(path, None, MAX_BYTES, mark, max_record or MAX_SEQUENCE), 1 << 16
+            ) as stream,
+            dnaio.open(stream) as records,
+        ):
+            for number, record in enumerate(records, 1):
+                if len(record.name) > MAX_SEQUENCE_NAME:
+                    raise ValueError(
+                        f"{quote(path)}, record {number} has a name of {len(record.name)} letters, where at most "
+                        f"{MAX_SEQUENCE_NAME} are read; shorten it"
+                    )
                 yield record.name, record.sequence
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{quote(path)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
-    except OSError as error:
-        raise unreadable(path, error) from error
     except (dnaio.FileFormatError, dnaio.UnknownFileFormat, UnicodeDecodeError) as error:
         raise ValueError(
             f"{quote(path)} is neither FASTA nor FASTQ ({reason(error)}); the name of a table must end in .tsv"
@@ -95,6 +116,8 @@ def iterate_sequences(path: Any) -> Iterator[tuple[str, str]]:
 
 def read_sequences_file(path: Any, *, max_bytes: int = MAX_BYTES) -> Sequences:
     """All sequences of a FASTA or FASTQ file. Each must be DNA and not empty; together at most ``max_bytes`` letters.
+
+    Names count as letters, and there may be one sequence per 32 of ``max_bytes``.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -106,11 +129,14 @@ def read_sequences_file(path: Any, *, max_bytes: int = MAX_BYTES) -> Sequences:
     ValueError: '...a.fa', record 1 ('p53'): 'E' at position 1 is not a DNA letter (this looks like protein); drop ...
     """
     room = whole_number("max_bytes", max_bytes, 1)
+    most = max(room // BYTES_PER_LINE, FEWEST)
     names, letters, total = [], [], 0
-    for number, (name, sequence) in enumerate(iterate_sequences(path)):
-        total += len(sequence)
+    for number, (name, sequence) in enumerate(iterate_sequences(path, min(3 * room + FEWEST, MAX_SEQUENCE))):
+        total += len(sequence) + len(name)
         if total > room:
             raise ValueError(f"{quote(path)} holds more than {room} letters; split it or raise max_bytes")
+        if number == most:
+            raise ValueError(f"{quote(path)} holds more than {most} sequences; split it or raise max_bytes")
         check_letters(path, number, name, sequence)
         names.append(name)
         letters.append(sequence)
@@ -134,25 +160,35 @@ def read_sequence_table(path: Any, *, max_bytes: int = MAX_BYTES) -> SequenceTab
     array([1.5, 0.2, 7. ])
     """
     path = file_path("path", path)
-    text = read_text(path, max_bytes=max_bytes)
-    lines = {number: line for number, line in enumerate(text.splitlines(), 1) if line.strip()}
-    if not lines:
+    reader = TextReader(path, max_bytes=max_bytes)
+    first, mark, header = "", None, []
+    columns: list[list[str]] = []
+    line_numbers: list[int] = []
+    first_number = 0
+    for number, line in reader.lines(rare_ends=True):
+        if not line.strip():
+            continue
+        if not first:
+            first, first_number = line, number
+            mark = next((mark for mark in ("\t", ",") if mark in line), None)
+        row = [cell.strip() for cell in line.split(mark)]
+        reader.count_fields(len(row))
+        if not columns:
+            columns = [[] for _ in row]
+            if not any(_is_dna(cell) for cell in row):
+                header = [cell.lower() for cell in row]
+                continue
+        if len(row) != len(columns):
+            raise ValueError(
+                f"{quote(path)}, line {number} has {len(row)} columns and line {first_number} has {len(columns)}; put "
+                "tabs between columns"
+            )
+        line_numbers.append(number)
+        for column, cell in zip(columns, row, strict=True):
+            column.append(cell)
+    if not first:
         raise ValueError(f"{quote(path)} is empty; a line must have a sequence and a label or a signal")
-    first, line_numbers = next(iter(lines.values())), list(lines)
-    mark = next((mark for mark in ("\t", ",") if mark in first), None)
-    rows = [line.split(mark) for line in lines.values()]
-    n_columns = len(rows[0])
-    uneven = next((i for i, row in enumerate(rows) if len(row) != n_columns), None)
-    if uneven is not None:
-        raise ValueError(
-            f"{quote(path)}, line {line_numbers[uneven]} has {len(rows[uneven])} columns and line {line_numbers[0]} "
-            f"has {n_columns}; put tabs between columns"
-        )
-    has_header = not any(_is_dna(cell) for cell in rows[0])
-    header = [cell.strip().lower() for cell in rows[0]] if has_header else []
-    body = rows[1:] if has_header else rows
-    columns = [[cell.strip() for cell in column] for column in zip(*body, strict=True)]
-    sequence = next((j for j, column in enumerate(columns) if all(map(_is_dna, column))), None)
+    sequence = next((j for j, column in enumerate(columns) if column and all(map(_is_dna, column))), None)
     if sequence is None:
         raise ValueError(f"{quote(path)} lacks a column of DNA sequences; its first line is {shorten(first)}")
     others = {j: _number_column(column) for j, column in enumerate(columns) if j != sequence}
@@ -164,7 +200,7 @@ def read_sequence_table(path: Any, *, max_bytes: int = MAX_BYTES) -> SequenceTab
         )
     wanted = [j for j, name in enumerate(header) if name in ("label", "signal", "y", "bound") and j in numbers]
     name = next((j for j, title in enumerate(header) if title in ("name", "id", "eventid")), None)
-    names = [f"line {i}" for i in line_numbers[has_header:]] if name is None else columns[name]
+    names = [f"line {i}" for i in line_numbers] if name is None else columns[name]
     return SequenceTable(names, columns[sequence], numbers[(wanted or list(numbers))[0]])
 
 
@@ -215,8 +251,9 @@ def read_motifs(path: Any, *, max_bytes: int = MAX_BYTES) -> list[Matrix]:
            [0.1, 0.1, 0.8, 0. ]])
     """
     path = file_path("path", path)
-    text = read_text(path, max_bytes=max_bytes)
-    found = _read_meme(text, path) if re.search(r"^\s*MOTIF\b", text, re.M) else _read_jaspar(text, path)
+    is_meme = any(_is_motif_line(line) for _, line in TextReader(path, max_bytes=max_bytes).lines(rare_ends=True))
+    reader = TextReader(path, max_bytes=max_bytes)
+    found = (_read_meme if is_meme else _read_jaspar)(reader, path)
     if not found:
         raise ValueError(f"{quote(path)} holds 0 motifs; known motifs must be in the MEME or the JASPAR format")
     return found
@@ -268,41 +305,77 @@ def clean_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.:+-]", "_", name)[:LONGEST_NAME] or "motif"
 
 
-def _read_meme(text: str, path: Path) -> list[Matrix]:
+def _is_motif_line(line: str) -> bool:
+    """Whether a motif of a MEME file begins here."""
+    word = line.lstrip()[:6]
+    return word.startswith("MOTIF") and not (word[5:].isalnum() or word[5:] == "_")
+
+
+def _read_meme(reader: TextReader, path: Path) -> list[Matrix]:
     found: list[Matrix] = []
-    for part in re.split(r"^\s*MOTIF\b", text, flags=re.M)[1:]:
-        lines = part.splitlines()
-        name = " ".join(lines[0].split()) or f"motif {len(found) + 1}"
-        start = next((i for i, line in enumerate(lines) if line.lstrip().startswith("letter-probability matrix")), None)
-        if start is None:
+    name: str | None = None
+    has_matrix = has_ended = False
+    rows: list[list[float]] = []
+
+    def finish() -> None:
+        if name is None:
+            return
+        if not has_matrix:
             raise ValueError(f"{quote(path)}: motif {shorten(name)} lacks a letter-probability matrix")
-        rows: list[list[float]] = []
-        for line in lines[start + 1 :]:
-            numbers = _numbers(line)
-            if numbers is None or len(numbers) != 4:
-                if rows:
-                    break
-                continue
-            rows.append(numbers)
         found.append(Matrix(name, _shares(np.array(rows), name, path)))
+
+    for _, line in reader.lines(rare_ends=True):
+        if _is_motif_line(line):
+            finish()
+            name = _motif_name(line.lstrip()[5:], len(found))
+            has_matrix, has_ended, rows = False, False, []
+        elif not has_matrix:
+            has_matrix = name is not None and line.lstrip().startswith("letter-probability matrix")
+        elif not has_ended:
+            numbers = _numbers(line)
+            if numbers is not None and len(numbers) == 4:
+                reader.count_fields(4)
+                rows.append(numbers)
+            has_ended = len(rows) > 0 and (numbers is None or len(numbers) != 4)
+    finish()
     return found
 
 
-def _read_jaspar(text: str, path: Path) -> list[Matrix]:
+def _read_jaspar(reader: TextReader, path: Path) -> list[Matrix]:
     found: list[Matrix] = []
-    for part in re.split(r"^>", text, flags=re.M)[1:]:
-        lines = part.splitlines()
-        name = " ".join(lines[0].split()) or f"motif {len(found) + 1}"
-        rows: list[list[float]] = []
-        for line in lines[1:]:
-            match = _JASPAR_ROW.match(line)
-            numbers = None if match is None else _numbers(match[2])
-            if numbers:
-                rows.append(numbers)
+    name: str | None = None
+    rows: list[list[float]] = []
+
+    def finish() -> None:
+        if name is None:
+            return
         if len(rows) != 4 or len({len(row) for row in rows}) != 1:
             raise ValueError(f"{quote(path)}: motif {shorten(name)} must have rows A, C, G and T of equal length")
         found.append(Matrix(name, _shares(np.array(rows).T, name, path)))
+
+    for _, line in reader.lines(rare_ends=True):
+        if line.startswith(">"):
+            finish()
+            name, rows = _motif_name(line[1:], len(found)), []
+        elif name is not None and (numbers := _jaspar_row(line)):
+            reader.count_fields(len(numbers))
+            rows.append(numbers)
+    finish()
     return found
+
+
+def _motif_name(text: str, n_before: int) -> str:
+    """The name of a motif, as written; its number where it has none."""
+    return one_line(text, MAX_MOTIF_NAME) or f"motif {n_before + 1}"
+
+
+def _jaspar_row(line: str) -> list[float] | None:
+    """The numbers of a line such as ``A [ 3 0 1 ]``; letter and brackets may be missing."""
+    text = line.strip()
+    if text[:1] in tuple("ACGTacgt"):
+        text = text[1:].lstrip()
+    text = text.removeprefix("[").removesuffix("]")
+    return _numbers(text) if text and _NUMBER_SIGNS.issuperset(text) else None
 
 
 def _numbers(line: str) -> list[float] | None:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from dataclasses import KW_ONLY
+from typing import Any, cast
 
 import numpy as np
-from scipy.optimize import minimize
 
-from tacit.data.arrays import Array, checksum
+from tacit.data.arrays import Array
 from tacit.data.labels import find_missing
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
-from tacit.data.specs import between, choice, estimator, parameter, positive, table
+from tacit.data.specs import between, choice, estimator, parameter, positive, switch, table
 from tacit.learners.descents.descent import Descent
-from tacit.learners.descents.multistart import Ended, Numbers
+from tacit.learners.descents.dissimilarity import Dissimilarity, OrderedPosterior, PairState, lowest_point
+from tacit.learners.descents.multistart import Ended
 from tacit.learners.descents.starts import propose
 from tacit.learners.descents.unlabelled import self_train
-from tacit.learners.iterative_latent_svm import BestState, Rounds
+from tacit.learners.iterative_latent_svm import Rounds
 from tacit.learners.latent_svm import LatentSVM
+from tacit.learners.preparation import Prepared, check_penalty, resolve_penalty
 from tacit.oracle import CapabilityError, Oracle, Problem, Schema, capability, loss_needs_hidden, require
 from tacit.oracle.capabilities import (
     GivesPosteriors,
@@ -29,19 +30,17 @@ from tacit.oracle.capabilities import (
     MovesPosteriors,
     SumsOutputs,
 )
-from tacit.runtime.blocks import cache_answers
+from tacit.oracle.contracts import Need
+from tacit.penalties import Penalty, Quadratic
+from tacit.runtime.checkpoint import Checkpoint
+from tacit.solvers.loop import fingerprint_penalty
 
+_THETA_NEEDS: tuple[Need, ...] = (
+    GivesPosteriors.hidden_posterior,
+    MovesPosteriors.posterior_slope,
+    ListsOutputs.known_labels,
+)
 _NEEDS = (MeasuresHidden, MovesPosteriors, GivesPosteriors.hidden_posterior, SumsOutputs)
-
-MAX_THETA_STEPS = 4
-"""Maximum number of quasi-Newton steps for θ between two descents for w. With more, P_θ concentrates on what the first
-w happened to find: on planted problems 20 steps end higher than 2 or 4."""
-
-MAX_LATER_ITERATIONS = 3
-"""Iterations for w between two steps for θ, from the second on: w need not converge while θ changes."""
-
-BATCH = 16
-"""Samples per stochastic step for θ."""
 
 
 @estimator
@@ -49,7 +48,8 @@ class DissimilaritySVM(LatentSVM):
     """Learns w, which predicts (y, h), and θ, a distribution over h where only y is known.
 
     For losses ``Δ(y_i, h_i, y, h)`` such as the overlap of boxes, when h_i is unknown. ``P_θ(h)``, proportional to
-    ``exp θ·Φ(x_i, y_i, h)``, is a distribution over hidden values, and a prediction costs its mean loss over it.
+    ``exp θ·Φ(x_i, y_i, h)``, is a distribution over hidden values, and a prediction costs its mean loss over it. The
+    features Φ are those of w, or others (`conditional`, `fit(theta_X=)`).
     Minimises ``½‖w‖² + ½J‖θ‖² + (C/n) Σ_i [ξ_i(w, θ) − β H_i(θ)]``. There ``ξ_i = max_{y,h} [s(y, h) + Σ_h' P_θ(h')
     Δ(y_i, h', y, h)] − max_h s(y_i, h)``, and the diversity H_i is the mean loss between two values drawn from P_θ. The
     first term makes the two models agree; the second keeps P_θ diverse where w predicts a wrong label.
@@ -66,13 +66,16 @@ class DissimilaritySVM(LatentSVM):
     Parameters
     ----------
     problem : what is predicted; its loss looks at the hidden value, such as ``Candidates(loss="overlap")``
-    J : coefficient of ½‖θ‖²
+    J : coefficient of ½‖θ‖², or of `theta_penalty`
     beta : coefficient of the diversity H, from 0, below 1
     C : coefficient of the mean loss against ½‖w‖²
     conditional : None for Φ = Ψ; another problem, which gives the same samples other features and has the same hidden
         values; or "delta" for the best hidden value in place of P_θ, which is `IterativeLatentSVM`
-    theta_step : "joint" makes quasi-Newton steps on the joint objective, which then never rises. "text" makes the
-        stochastic steps of the source, corrected; they may raise it, so the best pair is kept
+    theta_step : "joint" makes quasi-Newton steps on the joint objective, which then never rises; proximal gradient
+        steps where the penalty of θ is a norm. "text" makes the stochastic steps of the source, corrected; they may
+        raise it, so the best pair is kept
+    theta_penalty : Ω of θ; None for ½‖θ‖², or a `tacit.penalties.Penalty`: `Quadratic`, `Prior`, or `GroupNorm`, of
+        which ``GroupNorm("weight")`` is the L1 norm
     solver, pace, n_init, init, tol, max_iter, max_inner, unknown_weight, rescaling, penalty, class_weight : as in
         `LatentSVM`
     warm_start, escape, shift : as in `LatentSVM`. With a pace the first round goes from easy samples to hard ones
@@ -81,8 +84,9 @@ class DissimilaritySVM(LatentSVM):
     Attributes
     ----------
     theta_ : the weights of P_θ
+    theta_schema_ : their named blocks, where θ has features of its own
     objective_parts_ : (iterations, 3) what the objective is made of: ``½‖w‖² + (C/n) Σ ξ_i``, ``−β (C/n) Σ H_i`` and
-        ``½J‖θ‖²``
+        ``½J‖θ‖²``, or J times `theta_penalty`
     coef_, hidden_, objective_, history_ and the others : as in `LatentSVM`; the objective is that of the pair
 
     >>> from tacit import Ragged
@@ -105,45 +109,94 @@ class DissimilaritySVM(LatentSVM):
     beta: float = parameter(between("a number from 0, below 1", 0, math.nextafter(1, 0)), default=0.1)
     conditional: Any = None
     theta_step: str = parameter(choice("joint", "text"), default="joint")
+    theta_penalty: Penalty | None = None
 
-    def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> DissimilaritySVM:
-        """Learn from labelled samples; the arguments are those of `LatentSVM.fit`."""
-        if (is_missing := find_missing(y)).any():
-            return self_train(self, X, y, is_missing, hidden, sample_weight)
+    def fit(
+        self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None, theta_X: Any = None
+    ) -> DissimilaritySVM:
+        """Learn from labelled samples.
+
+        Parameters
+        ----------
+        X, y, hidden, sample_weight : as in `LatentSVM.fit`
+        theta_X : the same samples with the features for θ, which may be others than those in X; each sample must have
+            as many hidden values as in X, in the same order. None for X
+        """
+        if (is_missing := find_missing(y, getattr(self.problem, "has_marginals", False))).any():
+            return self_train(self, X, y, is_missing, hidden, sample_weight, theta_X=theta_X)
         self._check_parameters()
-        self._data = X, y, hidden
+        if theta_X is not None and isinstance(self.conditional, str):
+            raise ValueError("theta_X must be None with conditional='delta', which has no θ; leave it out")
+        self._data = X if theta_X is None else theta_X, y, hidden, theta_X is not None
         try:
             super().fit(X, y, hidden=hidden, sample_weight=sample_weight)
         finally:
-            del self._data
-            self.__dict__.pop("_oracle", None)
+            for name in ("_data", "_oracle", "_theta_schema"):
+                self.__dict__.pop(name, None)
         return self
 
-    def conditional_proba(self, X: Any, y: Any, *, hidden: Any = None) -> Ragged:
+    def conditional_proba(self, X: Any, y: Any, *, hidden: Any = None, theta_X: Any = None) -> Ragged:
         """P_θ(h | x, y) of every sample: one probability per hidden value, as a `Ragged` of rows of numbers.
 
-        Where ``hidden`` gives a value, or rules some out, the others have probability 0.
+        Where ``hidden`` gives a value, or rules some out, the others have probability 0. ``theta_X`` has the features
+        for θ, if `fit` was given some.
         """
         oracle = self._bind(X, y, hidden)
+        if (theta_X is not None) != getattr(self, "has_theta_X_", False):
+            problem = "fit had none: leave it out" if theta_X is not None else "fit had it: give the features for θ"
+            raise ValueError(f"theta_X must be given to conditional_proba if it was given to fit; {problem}")
         if isinstance(self.conditional, str):
             require(type(self).__name__, self.problem, oracle, ListsOutputs)
             chances = np.zeros(int(oracle.offsets[-1]))
             chances[oracle.offsets[:-1] + oracle.split(oracle.impute(self.coef_).code)[1]] = 1.0
-            return Ragged(chances, oracle.offsets)
-        if self.conditional is not None:
-            oracle = self.conditional.bind(X, y, self.theta_schema_, hidden=hidden)
-        require(type(self).__name__, self.problem, oracle, [GivesPosteriors.hidden_posterior])
-        return Ragged(oracle.hidden_posterior(self.theta_), oracle.offsets)
+        else:
+            needs: tuple[Need, ...] = (GivesPosteriors.hidden_posterior, ListsOutputs.known_labels)
+            if hasattr(self, "theta_schema_"):
+                samples = X if theta_X is None else theta_X, y, hidden, theta_X is not None
+                own: Any = self._bind_theta(samples, self.theta_schema_)
+                require(type(self).__name__, self._theta_problem, own, needs)
+                _compare_sizes(np.diff(own.offsets), np.diff(oracle.offsets), theta_X is not None)
+                oracle = own
+            require(type(self).__name__, self._theta_problem, oracle, needs)
+            chances = oracle.hidden_posterior(self.theta_)
+        return Ragged(oracle.in_user_order(chances, oracle.known_labels()), oracle.offsets)
+
+    @property
+    def _theta_problem(self) -> Problem:
+        return self.conditional if isinstance(self.conditional, Problem) else self.problem
+
+    def _bind_theta(self, samples: tuple[Any, Any, Any, bool], schema: Schema | None = None) -> Any:
+        """The oracle of P_θ with this schema; without one, the schema of these samples. Errors name what is wrong."""
+        data, y, hidden, is_given = samples
+        try:
+            if schema is None:
+                return self._theta_problem.schema(data, y)
+            return self._theta_problem.bind(data, y, schema, hidden=hidden)
+        except (ValueError, TypeError) as error:
+            if not is_given:
+                raise
+            remedy = "" if isinstance(self.conditional, Problem) else " (or give θ another problem with conditional=)"
+            raise type(error)(f"theta_X: {error}{remedy}") from error
 
     def check(self) -> None:
         super().check()
-        schema = self.schema_ if self.conditional is None else getattr(self, "theta_schema_", None)
-        size = schema.n_params if isinstance(schema, Schema) and not isinstance(self.conditional, str) else 0
+        schema: Any = getattr(self, "theta_schema_", None if isinstance(self.conditional, Problem) else self.schema_)
+        if not isinstance(schema, Schema):
+            raise ValueError(f"theta_schema_ must be a Schema, got {shorten(schema)}")
+        schema.check()
+        self._theta_problem.check_schema(schema)
+        switch("has_theta_X_", getattr(self, "has_theta_X_", False))
+        size = 0 if isinstance(self.conditional, str) else schema.n_params
         if self.theta_.dtype != np.float64 or self.theta_.size not in (0, size):
             raise ValueError(f"theta_ must hold {size} weights in double precision, got {shorten(self.theta_)}")
+        if self.theta_penalty is not None and size:
+            resolve_penalty(self.theta_penalty, schema)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_penalty("theta_penalty", self.theta_penalty)
+        if self.theta_penalty is not None and isinstance(self.conditional, str):
+            raise ValueError("theta_penalty must be None with conditional='delta', which has no θ; leave it out")
         is_name = isinstance(self.conditional, str)
         if (is_name and self.conditional != "delta") or not (
             is_name or self.conditional is None or isinstance(self.conditional, Problem)
@@ -154,7 +207,11 @@ class DissimilaritySVM(LatentSVM):
 
     def _check_loss(self, oracle: Oracle) -> None:
         """Bind the oracle of P_θ, and refuse problems that cannot do what it takes."""
-        self._oracle = None
+        self._oracle: Any = None
+        self._theta_schema: Schema | None = None
+        is_given = self._data[-1]
+        if isinstance(self.conditional, Problem) or is_given:
+            self._theta_schema = self._bind_theta(self._data)
         if not loss_needs_hidden(oracle):
             if not isinstance(self.conditional, str):
                 self._refuse_completed(oracle)
@@ -162,25 +219,16 @@ class DissimilaritySVM(LatentSVM):
         require(type(self).__name__, self.problem, oracle, MeasuresHidden)
         if isinstance(self.conditional, str):
             return
-        self._oracle = oracle
         require(type(self).__name__, self.problem, oracle, _NEEDS)
-        if self.conditional is None:
-            return
-        X, y, hidden = self._data
-        self.theta_schema_ = self.conditional.schema(X, y)
-        self._oracle = self.conditional.bind(X, y, self.theta_schema_, hidden=hidden)
-        require(
-            type(self).__name__,
-            self.conditional,
-            self._oracle,
-            [GivesPosteriors.hidden_posterior, MovesPosteriors.posterior_slope],
-        )
-        sizes, own = (np.diff(cast(ListsOutputs, one).offsets) for one in (self._oracle, oracle))
-        if not np.array_equal(sizes, own):
-            raise ValueError(
-                "conditional must give every sample as many hidden values as the problem does; sample "
-                f"{int(np.argmax(sizes != own))} differs"
-            )
+        self._oracle = oracle
+        if self._theta_schema is not None:
+            own = self._bind_theta(self._data, self._theta_schema)
+            require(type(self).__name__, self._theta_problem, own, _THETA_NEEDS)
+            self._oracle = _in_order_of(cast(ListsOutputs, oracle), own, is_given)
+
+    def _resolve_theta_penalty(self, schema: Schema) -> Any:
+        """The penalty of θ for its weights, or for those of w where it has no features of its own."""
+        return resolve_penalty(self.theta_penalty or Quadratic(), self._theta_schema or schema)
 
     def _refuse_completed(self, oracle: Oracle) -> None:
         """Refuse labels with missing parts whose loss can be completed: without P_θ over these parts, the known ones
@@ -218,188 +266,51 @@ class DissimilaritySVM(LatentSVM):
         if self._oracle is None:
             return descent.convert(Descent)
         settings = {"conditional": self._oracle, "J": float(self.J), "beta": float(self.beta)}
-        return descent.convert(Dissimilarity, **settings, step_kind=self.theta_step)
+        penalty = self._resolve_theta_penalty(prepared.schema)
+        return descent.convert(Dissimilarity, **settings, theta_penalty=penalty, step_kind=self.theta_step)
+
+    def _checkpoint(self, prepared: Prepared, seed: int) -> Checkpoint | None:
+        """With what distinguishes the features for θ and its penalty, where they are not the default."""
+        penalty = self._resolve_theta_penalty(prepared.schema)
+        checkpoint = super()._checkpoint(prepared, seed)
+        if checkpoint is not None and isinstance(self._oracle, OrderedPosterior):
+            checkpoint.require("features for θ", self._oracle.oracle.digest())
+        if checkpoint is not None and self._oracle is not None and self.theta_penalty is not None:
+            checkpoint.require("theta_penalty", fingerprint_penalty(penalty, self._oracle.n_params))
+        return checkpoint
 
     def _keep(self, ended: Ended, schema: Any, oracle: Oracle) -> None:
         super()._keep(ended, schema, oracle)
+        self.__dict__.pop("theta_schema_", None)  # of an earlier fit
+        if self._theta_schema is not None:
+            self.theta_schema_ = self._theta_schema
+        self.has_theta_X_ = self._data[-1]
         best = ended.state
         if isinstance(best, PairState):
             self.theta_, self.objective_parts_ = best.theta, best.parts
             return
-        size = 0 if isinstance(self.conditional, str) else schema.n_params
-        if isinstance(self.conditional, Problem):
-            X, y, _ = self._data
-            self.theta_schema_ = self.conditional.schema(X, y)
-            size = self.theta_schema_.n_params
-        self.theta_ = np.zeros(size)
+        size = 0 if isinstance(self.conditional, str) else (self._theta_schema or schema).n_params
+        self.theta_ = lowest_point(self._resolve_theta_penalty(schema), size) if size else np.zeros(0)
         self.objective_parts_ = np.array([[line.objective, 0.0, 0.0] for line in self.history_])
 
 
-@dataclass(frozen=True)
-class PairState(BestState):
-    """The state of a start, with θ, the parts of the objective so far, and the best pair so far."""
-
-    theta: Numbers = field(default_factory=lambda: np.empty(0))
-    parts: Numbers = field(default_factory=lambda: np.empty((0, 3)))  # of w, of the diversity and of θ, by iteration
-    age: int = 0  # iterations for w since the last step for θ
-    round_objective: float = np.inf  # the objective after the last step for θ
-    n_theta_steps: int = 0
-    best_theta: Numbers = field(default_factory=lambda: np.empty(0))
-
-    def keep_if_best(self, objective: float) -> Self:
-        kept = super().keep_if_best(objective)
-        return self if kept is self else replace(kept, best_theta=self.theta)
-
-    def back_at_best(self) -> Self:
-        return replace(super().back_at_best(), theta=self.best_theta)
+def _in_order_of(oracle: ListsOutputs, own: Any, is_given: bool) -> OrderedPosterior:
+    """The oracle of θ with its hidden values in the order of another, which must have as many for every sample."""
+    _compare_sizes(np.diff(own.offsets), np.diff(oracle.offsets), is_given)
+    labels, positions = oracle.known_labels(), np.arange(int(oracle.offsets[-1]))
+    order = np.empty_like(positions)
+    order[oracle.in_user_order(positions, labels)] = own.in_user_order(positions, own.known_labels())
+    return OrderedPosterior(own, order)
 
 
-class Fixed(NamedTuple):
-    """What follows from θ alone: the descent for w under its posterior, and two parts of the objective."""
-
-    descent: Descent
-    diversity: float  # −β Σ c_i H_i
-    penalty: float  # ½J‖θ‖²
-
-    @property
-    def constant(self) -> float:
-        """What the objective has beside the part of w."""
-        return self.penalty + self.diversity
-
-
-@dataclass(frozen=True)
-class Dissimilarity(Descent):
-    """``min Ω(w) + ½J‖θ‖² + Σ_i c_i [ξ_i(w, θ) − β H_i(θ)]``, for w and θ alternately (Kumar 2013, chapter 4).
-
-    ``ξ_i = max_{y,h} [s(y, h) + Σ_h' P_θ(h') Δ(y_i, h', y, h)] − max_h s(y_i, h)`` and ``H_i`` is the mean loss between
-    two hidden values drawn from ``P_θ(h) ∝ exp θ·Φ(x_i, y_i, h)``.
-
-    Parameters
-    ----------
-    conditional : the oracle of P_θ, of the same samples
-    J, beta : coefficients of ½‖θ‖² and of the diversity H
-    step_kind : "joint" or "text"
-    present : what follows from the present θ
-    """
-
-    conditional: Any = None
-    J: float = 0.1
-    beta: float = 0.1
-    step_kind: str = "joint"
-    present: dict[str, Fixed] = field(default_factory=dict)
-
-    state: ClassVar[Any] = PairState
-
-    def begin(self, target: Array, w: Array | None = None, *, seed: int = 0, start: int = 0) -> PairState:
-        first: PairState = super().begin(target, w, seed=seed, start=start)
-        return replace(first, theta=np.zeros(self.conditional.n_params))
-
-    def check(self, state: Any) -> None:
-        super().check(state)
-        if state.theta.shape != (self.conditional.n_params,) or state.parts.shape[1:] != (3,):
-            raise ValueError(f"theta must hold {self.conditional.n_params} numbers, got shape {state.theta.shape}")
-
-    def better(self, best: PairState | None, now: PairState) -> PairState:
-        return now.back_at_best() if np.isfinite(now.best_objective) else now
-
-    def step(self, now: PairState) -> PairState:
-        """One iteration for w; if it was the last one for this θ, a step for θ follows, or the run ends."""
-        fixed = self.fix(now.theta)
-        after: PairState = fixed.descent.step(replace(now, objective=now.objective - fixed.constant))
-        after = replace(after, age=now.age + 1, objective=after.objective + fixed.constant)
-        if after.is_in.all():  # while a pace leaves samples out, objectives cannot be compared
-            after = after.keep_if_best(after.objective)
-        if self._is_round_over(after):
-            after = self._step_theta(after)
-        fixed = self.fix(after.theta)
-        parts = np.array([[after.objective - fixed.constant, fixed.diversity, fixed.penalty]])
-        return replace(after, parts=np.vstack([now.parts, parts]))
-
-    def _is_round_over(self, now: PairState) -> bool:
-        """Whether a step for θ comes next."""
-        is_pacing = not now.is_in.all() or (self.pace is not None and not np.isfinite(now.threshold))
-        return now.is_done or (now.n_theta_steps > 0 and not is_pacing and now.age >= MAX_LATER_ITERATIONS)
-
-    def _step_theta(self, now: PairState) -> PairState:
-        """The end of a round: a step for θ, and another round unless this one decreased the objective too little."""
-        steps = {"joint": self._joint_step, "text": self._stochastic_steps}
-        theta, objective = steps[self.step_kind](now)
-        decrease = max(now.round_objective - objective, now.objective - objective)
-        is_end = now.is_done and decrease < self.significant
-        counts: dict[str, Any] = {"age": 0, "n_theta_steps": now.n_theta_steps + 1, "round_objective": objective}
-        after = replace(now, theta=theta, objective=objective, is_done=is_end, **counts).keep_if_best(objective)
-        return after.back_at_best() if is_end else after
-
-    # θ
-
-    def _joint_step(self, now: PairState) -> tuple[Array, float]:
-        """Quasi-Newton steps on the joint objective, w fixed; the old θ if they do not lower it."""
-        own = now.objective - self.theta_objective(now.w, now.theta)[0]  # what does not depend on θ
-        found = minimize(
-            lambda theta: self.theta_objective(now.w, theta),
-            now.theta,
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": MAX_THETA_STEPS, "maxfun": 2 * MAX_THETA_STEPS},
+def _compare_sizes(sizes: Array, wanted: Array, is_given: bool) -> None:
+    name = "theta_X" if is_given else "conditional"
+    if sizes.size != wanted.size:
+        raise ValueError(f"{name} must hold the same samples as X ({wanted.size}), got {sizes.size}")
+    wrong = np.flatnonzero(sizes != wanted)
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(
+            f"{name} must give every sample as many hidden values as X does; sample {i} has {sizes[i]}, and "
+            f"{wanted[i]} in X"
         )
-        theta = np.asarray(found.x, dtype=np.float64)
-        objective = own + float(found.fun)
-        return (theta, objective) if objective < now.objective else (now.theta, now.objective)
-
-    def theta_objective(self, w: Array, theta: Array) -> tuple[float, Array]:
-        """The part of the joint objective that depends on θ, up to terms of w alone, and its gradient.
-
-        At the output that attains ξ_i the maximum is linear in P_θ. So its gradient is a covariance with the features
-        Φ: that of the losses of this output, minus β times the gradient of the diversity.
-        """
-        weights = self.weights
-        posterior = self.conditional.hidden_posterior(theta)
-        oracle = cast(MovesPosteriors, self.oracle.exact())
-        best = cast(MeasuresHidden, oracle).measured_against(posterior=posterior).predict_augmented(w)
-        diversity, slope = oracle.diversity(posterior)
-        values = oracle.losses_of(best.code) - self.beta * slope
-        objective = 0.5 * self.J * float(theta @ theta) + float((weights * (best.value - self.beta * diversity)).sum())
-        gradient = self.J * theta + self.conditional.posterior_slope(posterior, values, weights)
-        return objective, gradient
-
-    def _stochastic_steps(self, now: PairState) -> tuple[Array, float]:
-        """Algorithm 8 of Kumar (2013), corrected: one pass over the samples with steps 1/(λt), λ = J/C.
-
-        The gradient is ``λθ + Cov(v, Φ) − β Cov(LP + LᵀP, Φ)``, of which the text has lost λ, β and a sign; v are the
-        losses of the *predicted* output. The first t is C/J: a first step of 1/λ would erase θ.
-        """
-        weights, oracle = self.weights, cast(MovesPosteriors, self.oracle.exact())
-        total = float(weights.sum())
-        rate = self.J / total
-        predicted = oracle.losses_of(oracle.predict(now.w).code)
-        order = now.rng("draw").permutation(weights.size)
-        theta, t = now.theta, total / self.J + now.n_theta_steps * np.ceil(weights.size / BATCH)
-        for start in range(0, weights.size, BATCH):
-            rows = np.sort(order[start : start + BATCH])
-            chosen = np.zeros_like(weights)
-            chosen[rows] = weights[rows] / max(float(weights[rows].sum()), 1e-300)
-            posterior = self.conditional.hidden_posterior(theta)
-            values = predicted - self.beta * oracle.diversity(posterior)[1]
-            t += 1
-            slope = rate * theta + self.conditional.posterior_slope(posterior, values, chosen)
-            theta = theta - slope / (rate * t)
-        return theta, self.joint_objective(now.w, now.target, theta)
-
-    # measure
-
-    def joint_objective(self, w: Array, target: Array, theta: Array) -> float:
-        """The objective of the pair, the hidden values being ``target``."""
-        fixed = self.fix(theta)
-        return fixed.descent.objective(w, target) + fixed.constant
-
-    def fix(self, theta: Array) -> Fixed:
-        """What follows from θ; the same object as long as θ stays."""
-        digest = checksum(theta)
-        if digest not in self.present:
-            posterior = self.conditional.hidden_posterior(theta)
-            oracle = cache_answers(cast(MeasuresHidden, self.oracle).measured_against(posterior=posterior))
-            diversity = float((self.weights * cast(MovesPosteriors, self.oracle).diversity(posterior)[0]).sum())
-            self.present.clear()
-            descent = self.convert(Descent, oracle=oracle)
-            self.present[digest] = Fixed(descent, -self.beta * diversity, 0.5 * self.J * float(theta @ theta))
-        return self.present[digest]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten, switch, whole_number
-from tacit.data.specs import estimator
+from tacit.data.specs import choice, estimator, parameter
 from tacit.learners.descents.descent import Descent, LatentState
 from tacit.learners.descents.multistart import Ended, Weights
+from tacit.learners.descents.smoothing import minimise_soft
 from tacit.learners.latent_svm import LatentSVM
 from tacit.oracle import CapabilityError, Oracle, Problem, Schema, Task
 from tacit.penalties import GroupNorm, Quadratic
@@ -54,6 +55,9 @@ class GroupNormSVM(LatentSVM, Groups):
     C : coefficient of the mean loss against the norm
     solver : "auto" and `tacit.solvers.Bundle()` certify; "subgradient" is the algorithm of the paper, which does not,
         and whose groups are only nearly zero
+    stop : when a start ends. "decrease": when an iteration, of 100 steps if the solver is "subgradient", decreases the
+        objective L by less than ``C · tol``. "relative" is the rule of the paper, for ``solver="subgradient"`` alone:
+        when a single step t has ``|L(w_t) − L(w_{t−1})| < tol · L(w_t)``
     pace, n_init, init, tol, max_iter, max_inner, unknown_weight, rescaling, class_weight, warm_start, escape, shift : \
 as in `LatentSVM`
     checkpoint, resume, n_jobs, random_state, verbose, callbacks : as in `LatentSVM`
@@ -80,7 +84,10 @@ as in `LatentSVM`
     """
 
     named_solvers = ("subgradient",)
-    _also_compared = ("groups", "weights")
+    _also_compared = ("groups", "weights", "stop")
+
+    _: KW_ONLY
+    stop: str = parameter(choice("decrease", "relative"), default="decrease")
 
     @property  # type: ignore[misc]
     def penalty(self) -> GroupNorm:  # type: ignore[override]
@@ -208,7 +215,17 @@ as in `LatentSVM`
         descent = super()._descent(oracle, prepared)
         if isinstance(self.solver, str):
             descent = replace(descent, solver=lambda task: Bundle())
-        return descent.convert(AlternatingSubgradient) if self.solver == "subgradient" else descent
+        if not isinstance(self.solver, str) or self.solver != "subgradient":
+            return descent
+        return descent.convert(AlternatingSubgradient, is_relative=self.stop == "relative")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.stop == "relative" and self.solver != "subgradient":
+            raise ValueError(
+                "stop='relative' is a rule for single steps and needs solver='subgradient', got "
+                f"solver={shorten(self.solver)}; other solvers certify their tasks: use stop='decrease'"
+            )
 
     def _previous_weights(self, schema: Any) -> Array | None:
         previous = super()._previous_weights(schema)
@@ -216,7 +233,7 @@ as in `LatentSVM`
 
     def _begin(self, descent: Descent, oracle: Oracle, y: Any, previous: Array | None, *, seed: int, start: int) -> Any:
         first = super()._begin(descent, oracle, y, previous, seed=seed, start=start)
-        if first.w.any() or not oracle.hidden_unknown().size:
+        if first.w.any() or first.n_powers or not oracle.hidden_unknown().size:
             return first
         plain = descent.convert(Descent, penalty=Quadratic(), pace=None, shift=False)
         now = plain.begin(first.target, seed=seed, start=start)
@@ -253,9 +270,12 @@ class AlternatingSubgradient(Descent):
 
     Their equation 9 lacks the weights λ_g of the groups, and groups that are zero, where 0 is a valid subgradient. A
     step has the length ``1 / (rises + 1)``. It never makes a group exactly zero. Kept is the best point; a start ends
-    when `SUBGRADIENT_STEPS` steps decrease its objective by less than ``C · tol``. The penalty is a group norm. While a
-    pace leaves samples out, the steps of an iteration are on those that are easy at its beginning.
+    when `SUBGRADIENT_STEPS` steps decrease its objective by less than ``C · tol``, or, if ``is_relative``, after a step
+    that changes it by less than ``tol`` times itself. The penalty is a group norm. While a pace leaves samples out, the
+    steps of an iteration are on those that are easy at its beginning, and no rule ends them.
     """
+
+    is_relative: bool = False
 
     state: ClassVar[Any] = SubgradientState
 
@@ -267,15 +287,16 @@ class AlternatingSubgradient(Descent):
         return now
 
     def step(self, now: SubgradientState) -> SubgradientState:
+        if now.n_powers:
+            after: SubgradientState = minimise_soft(self, now)
+            return replace(after, present_w=after.w)
         if self._is_pacing(now):
             return self._step_easy(now)
-        end = self._follow(now, self.weights)
+        end, is_still = self._follow(now, self.weights, self.tol if self.is_relative else 0.0)
+        if not self.is_relative:
+            is_still = now.objective - end.objective < self.significant
         has_paced = self.pace is None or bool(np.isfinite(now.threshold))
-        return replace(
-            end,
-            is_in=np.ones_like(now.is_in),
-            is_done=now.objective - end.objective < self.significant and has_paced,
-        )
+        return replace(end, is_in=np.ones_like(now.is_in), is_done=is_still and has_paced)
 
     def _step_easy(self, now: SubgradientState) -> SubgradientState:
         """Steps on the samples that are easy now. The next ones begin afresh, on others: objectives differ."""
@@ -286,31 +307,38 @@ class AlternatingSubgradient(Descent):
         threshold = self.pace.next_threshold((unit * slack)[paced], now.threshold, last, share[paced])
         is_in = self.pace.choose(unit * slack, threshold) | (share == 0) | ~paced
         begin = replace(now, objective=np.inf, present_w=now.w, present_objective=np.inf, rises=0)
-        end = self._follow(begin, self.weights * is_in) if is_in.any() else replace(begin, iteration=now.iteration + 1)
+        end = replace(begin, iteration=now.iteration + 1)
+        if is_in.any():
+            end = self._follow(begin, self.weights * is_in)[0]
         objective = self.objective(end.w, end.target)
         end = replace(end, present_w=end.w, present_objective=np.inf, rises=0)
         return replace(end, objective=objective, is_in=is_in, threshold=threshold)
 
-    def _follow(self, now: SubgradientState, weights: Array) -> SubgradientState:
-        """`SUBGRADIENT_STEPS` steps with these weights of samples."""
+    def _follow(self, now: SubgradientState, weights: Array, tol: float = 0.0) -> tuple[SubgradientState, bool]:
+        """`SUBGRADIENT_STEPS` steps with these weights of samples, or fewer if one changes the objective by less than
+        ``tol`` times itself; and whether one did."""
         oracle, penalty = self.oracle.exact(), self.penalty
         assert isinstance(penalty, GroupNorm)
         best, best_target, lowest = now.w, now.target, now.objective
         w, target, last, rises = now.present_w, now.target, now.present_objective, now.rises
+        is_still = False
         for _ in range(SUBGRADIENT_STEPS):
             if w.any():  # at w = 0 all hidden values tie, and the first ones stay
                 target = oracle.impute(w, prefer=target).code
             task = Task(oracle, weights, target, penalty, self.rescaling)
-            plane = task.plane(task.predict_augmented(w).code)
-            objective = penalty.value(w) + plane.value(w)
+            plane = task.plane_at(w)[1]
+            objective = penalty.value(w) + plane.value(w) + plane.excess
             if not np.isfinite(objective):
                 raise overflow_error()
             rises += objective > last
+            is_still = abs(objective - last) < tol * objective
             last = objective
             if objective < lowest:
                 best, best_target, lowest = w, target, objective
+            if is_still:
+                break
             w = w - (_norm_slope(penalty, w) + plane.gradient) / (rises + 1)
-        return replace(
+        after = replace(
             now,
             w=best,
             target=best_target,
@@ -322,6 +350,7 @@ class AlternatingSubgradient(Descent):
             present_objective=last,
             rises=rises,
         )
+        return after, bool(is_still)
 
 
 def _norm_slope(penalty: GroupNorm, w: Array) -> Array:

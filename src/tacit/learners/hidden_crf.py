@@ -15,7 +15,7 @@ from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.learner import Traits
 from tacit.learners.rules import BestOutput, LikeliestLabel, Rule
 from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothState, SmoothStep
-from tacit.oracle import Oracle, has_long_codes
+from tacit.oracle import Oracle, has_label_parts
 from tacit.oracle.capabilities import SumsOutputs
 from tacit.solvers.quasi_newton import begin, step
 
@@ -97,7 +97,7 @@ class HiddenCRF(SmoothLearner):
         """p(y | x), (n, classes) in the order of `classes_`; for sequences the probability of every tag of every
         token, as a `Ragged` of tables."""
         oracle = self._bind(X)
-        if has_long_codes(oracle):
+        if has_label_parts(oracle):
             return self._tag_posteriors(oracle)
         return self._label_posteriors(oracle, 1.0)
 

@@ -148,6 +148,11 @@ class Rounds(Descent):
             return super().better(best, replace(now, objective=own, gap=np.inf))
         return now.back_at_best()
 
+    def inference_gap(self, w: Array, target: Array) -> float:
+        if measures_hidden(self.oracle):
+            return self._against(target).inference_gap(w, target)
+        return super().inference_gap(w, target)
+
     def _next_round(self, now: RoundState) -> RoundState:
         """The end of a round: keep it if it is the best; begin another unless its hidden values occurred before."""
         objective = self._against(now.target).objective(now.w, now.target)
@@ -187,7 +192,7 @@ class SingleSolves(Rounds):
         objective = self._against(after.target).objective(after.w, after.target)
         after = replace(after, objective=objective).keep_if_best(objective)
         has_gained = now.best_objective - objective > self.significant
-        return replace(after, precision=self.significant, is_done=not has_gained)
+        return replace(after, precision=self.significant, is_done=not has_gained and not now.n_powers)
 
     def better(self, best: Any, now: Any) -> Any:
         return now.back_at_best()

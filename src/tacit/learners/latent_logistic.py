@@ -85,7 +85,7 @@ class LatentLogistic(SmoothLearner):
 
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> LatentLogistic:
         """Learn from labelled samples; the arguments are those of `HiddenCRF.fit`."""
-        if (is_missing := find_missing(y)).any():
+        if (is_missing := find_missing(y, getattr(self.problem, "has_marginals", False))).any():
             return self_train(self, X, y, is_missing, hidden, sample_weight)
         self._is_free = hidden is None
         try:

@@ -102,11 +102,11 @@ class LatentPerceptron(Learner):
         Parameters
         ----------
         X, y : samples and labels, in the form that the problem takes; a label that is missing is None, if it is one of
-            the classes
+            the classes or a sequence of tags
         hidden : what is known of the hidden values, as in `LatentSVM`
         sample_weight : how far a mistake moves the weights, relative to the others; 0 leaves a sample out
         """
-        if (is_missing := find_missing(y)).any():
+        if (is_missing := find_missing(y, getattr(self.problem, "has_marginals", False))).any():
             return self_train(self, X, y, is_missing, hidden, sample_weight)
         self._check_parameters()
         schema, oracle = bind_samples(self, X, y, hidden, NEEDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from tacit.data.specs import choice, either, estimator, parameter, positive, sha
 from tacit.learners.descents.descent import Descent, Iteration
 from tacit.learners.descents.multistart import MAX_STARTS, Ended, MultiStart, Run, RunTable, warn_unless_converged
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
+from tacit.learners.descents.smoothing import draw_weights, is_smooth, warn_unless_smooth, why_not_smooth
 from tacit.learners.descents.starts import OnlineDescent, digest_init, find_beginning, given_weights
 from tacit.learners.descents.unlabelled import self_train
 from tacit.learners.learner import Learner, Traits
@@ -41,7 +43,7 @@ from tacit.solvers.loop import fingerprint_penalty
 
 __all__ = ["Iteration", "LatentSVM", "Run", "RunTable"]
 
-INITS = ("auto", "known", "hidden", "weights", "warm", "k-means")
+INITS = ("auto", "smooth", "known", "hidden", "weights", "warm", "k-means")
 
 _COMPARED = (
     *("problem", "C", "solver", "pace", "n_init", "tol", "max_inner", "rescaling", "escape", "shift"),
@@ -85,7 +87,9 @@ class LatentSVM(Learner):
         draws hidden values at random; "weights" draws w and imputes. An array gives the hidden values; a dict of
         weights, such as ``weights_`` of a fitted model, imputes with those. Where some hidden values or tags are known,
         the first start of "auto" is "known": a structured SVM on the known part imputes the others. For chains with
-        states, "auto" is "warm": ten averaged stochastic passes; "k-means" groups the tokens of every tag
+        states, "auto" is "warm": ten averaged stochastic passes; "k-means" groups the tokens of every tag. "smooth"
+        begins at w = 0 and minimises soft objectives, whose maxima are log-sums of rising power; each is an iteration
+        of `max_iter`. The first start needs no random numbers. Without sums over outputs it is "auto", with a warning
     unknown_weight : factor for the weight of samples whose hidden value is unknown, where others are known: from 0,
         which learns from the known part alone, to 1. "auto" holds out samples, and takes the factor that predicts known
         hidden values best among those that predict labels as well as 1 does. It is 1 with fewer than six known values,
@@ -93,7 +97,7 @@ class LatentSVM(Learner):
     tol : stop when an iteration decreases the objective by less than C · tol; convex tasks are solved to that gap
     max_iter : outer iterations per start
     max_inner : steps per convex solve
-    rescaling : "margin" or "slack"
+    rescaling : "margin" or "slack"; see `StructuredSVM`
     class_weight : None, "balanced", or a factor for C by label
     penalty : Ω; None for ½‖w‖², or a `tacit.penalties.Penalty`
     warm_start : the first start begins at the present `coef_`, the others as `init` says
@@ -111,6 +115,7 @@ class LatentSVM(Learner):
     objective_ : the true objective
     inner_gap_ : how far the last convex task, with its hidden values fixed, may be from its optimum; infinite if that
         task did not hold all samples.
+    inference_gap_ : how far `objective_` may be above the true objective; see `StructuredSVM`
     bound_, gap_ : a lower bound on the objective, and the distance to it, if every hidden value was given; otherwise
         −inf and inf, because the objective is not convex
     history_ : one `Iteration` per outer iteration of the best start
@@ -125,7 +130,11 @@ class LatentSVM(Learner):
     """
 
     traits = Traits(has_objective=True, is_convex=True, is_certified=True)
-    learned = {**MARGIN_LEARNED, **{name: LEARNED[name] for name in ("runs_", "inner_gap_")}, "unknown_weight_": share}
+    learned = {
+        **MARGIN_LEARNED,
+        **{name: LEARNED[name] for name in ("runs_", "inner_gap_", "inference_gap_")},
+        "unknown_weight_": share,
+    }
     _also_compared: tuple[str, ...] = ()
 
     C: float = parameter(positive, default=100.0)
@@ -150,12 +159,12 @@ class LatentSVM(Learner):
         Parameters
         ----------
         X, y : samples and labels, in the form that the problem takes; a label that is missing is None, if it is one of
-            the classes
+            the classes or a sequence of tags
         hidden : what is known of the hidden values, per sample: the value, −1 if it is unknown, or the values that are
             allowed (a list or a mask). Known values are never changed
         sample_weight : a weight of 2 is the sample twice, 0 leaves it out
         """
-        if (is_missing := find_missing(y)).any():
+        if (is_missing := find_missing(y, getattr(self.problem, "has_marginals", False))).any():
             return self_train(self, X, y, is_missing, hidden, sample_weight)
         self._check_parameters()
         prepared = prepare(self, X, y, hidden, sample_weight)
@@ -184,6 +193,7 @@ class LatentSVM(Learner):
         checkpoint = self._checkpoint(prepared, seed)
         with parallel(oracle, self.n_jobs) as shards:
             descent = self._descent(cache_answers(shards), prepared)
+            warn_unless_smooth(self, descent)
             starts = MultiStart(
                 descent,
                 lambda seed, start: self._begin(descent, shards, y, previous, seed=seed, start=start),
@@ -193,7 +203,9 @@ class LatentSVM(Learner):
             )
             record = starts.begin(seed)
             end = run(starts, record, callbacks=self.callbacks, verbose=self.verbose, checkpoint=checkpoint)
-        ended = starts.conclude(*end)
+            ended = starts.conclude(*end)
+            gap = descent.inference_gap(ended.state.w, ended.state.target) if self.rescaling == "slack" else 0.0
+        self.inference_gap_ = gap if schema.facts.get("is_exact", True) else np.inf
         self._keep(ended, schema, oracle)
         stalled = "the last convex task did not reach its gap; raise max_inner or tol"
         warn_unless_converged(self, ended, stalled)
@@ -291,12 +303,16 @@ class LatentSVM(Learner):
         key: dict[str, Any] = {"seed": seed, "start": start}
         zero, rng = np.zeros(oracle.n_params), descent.state(**key).rng("start")
         is_named = isinstance(self.init, str)
+        init = "auto" if is_smooth(self.init) else self.init
         if not oracle.hidden_unknown().size:
             return descent.begin(oracle.impute(zero).code, **key)
         if previous is not None and start == 0:
             return descent.begin(oracle.impute(previous).code, previous, **key)
         if isinstance(descent, OnlineDescent) and is_named:
             return descent.begin(oracle.impute(zero).code, **key)
+        if is_smooth(self.init) and not why_not_smooth(descent):
+            w, n_powers = draw_weights(descent, rng, start)
+            return replace(descent.begin(oracle.impute(w).code, **key), w=w, n_powers=n_powers)
         part = self._known_part(oracle) if start == 0 else None
         if part is not None:
             w = descent.solve_known(part, **key)
@@ -307,7 +323,7 @@ class LatentSVM(Learner):
             lower = without_bounds(descent.penalty)[1]
             w = np.maximum(rng.standard_normal(oracle.n_params), -np.inf if lower is None else lower)
             return descent.begin(oracle.impute(w).code, **key)
-        found = find_beginning(self, oracle, descent.weights, start, rng, self.init)
+        found = find_beginning(self, oracle, descent.weights, start, rng, init)
         if found.w is not None:
             return descent.begin(oracle.impute(found.w).code, found.w, **key)
         if found.code is not None:
@@ -327,7 +343,7 @@ class LatentSVM(Learner):
 
     def _known_part(self, oracle: Oracle) -> KnownPart | None:
         """What the first start learns from, where it begins with what is known."""
-        if not isinstance(self.init, str) or self.init not in ("auto", "known"):
+        if not isinstance(self.init, str) or self.init not in ("auto", "known", "smooth"):
             return None
         knower = capability(oracle, KnowsPart)
         return None if knower is None else knower.known_part()

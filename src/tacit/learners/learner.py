@@ -311,8 +311,10 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
         if isinstance(X, Shards) and not self.problem.takes_shards:
             self.problem.refuse_shards("load the samples: shards.in_memory()")
         checked = self.problem.read(X)
-        if get_tags(self).input_tags.two_d_array:
-            validate_data(self, X if hasattr(X, "shape") else checked, reset=reset, skip_check_array=True)
+        table = X if hasattr(X, "shape") else checked
+        # a user's problem of bags or sequences need not say that its samples are not rows of a table
+        if get_tags(self).input_tags.two_d_array and len(getattr(table, "shape", ())) == 2:
+            validate_data(self, table, reset=reset, skip_check_array=True)
         elif reset and hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return Read(checked) if self.problem.reads_once else checked

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import numbers, shorten
-from tacit.data.specs import between, choice, estimator, parameter, positive, switch, whole
+from tacit.data.parameters import shorten
+from tacit.data.specs import choice, estimator, parameter, positive, switch, whole
 from tacit.learners.descents.descent import Descent, LatentState
 from tacit.learners.descents.entropy import ConvexConcave, EntropyMargins, KinkedDescent, TrustRegion
 from tacit.learners.descents.multistart import MAX_STARTS, Method
+from tacit.learners.descents.orders import (
+    LEARNED_RANGE,
+    Alpha,
+    CurvePoint,
+    check_alpha,
+    check_curve,
+    cross_validate,
+    find_order,
+    learn_orders,
+    read_grid,
+)
 from tacit.learners.descents.paced import Paced
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
+from tacit.learners.descents.smoothing import POWERS, is_smooth
 from tacit.learners.learner import Traits, overflows
-from tacit.learners.path import cut_folds
 from tacit.learners.rules import LeastEntropy, Rule
-from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothStep
+from tacit.learners.smooth_learner import INITS, QuasiNewton, SmoothLearner, SmoothStep
 from tacit.oracle import (
     TARGET,
     Assignment,
@@ -33,14 +41,15 @@ from tacit.oracle import (
     Plane,
     Schema,
     Task,
+    capability,
     loss_needs_hidden,
     require,
     take_code,
 )
 from tacit.oracle.capabilities import GivesLogPartition, ScoresEntropy, SplitsCodes, VisitsCells
 from tacit.oracle.entropies import HavrdaCharvat, Rao, Renyi
+from tacit.oracle.nested import NestedRenyi
 from tacit.penalties import Quadratic
-from tacit.runtime.archive import record
 from tacit.solvers import Bundle
 
 __all__ = ["CurvePoint", "MinEntropySVM"]
@@ -48,8 +57,6 @@ __all__ = ["CurvePoint", "MinEntropySVM"]
 SOLVERS = ("auto", "lbfgs", "trust-region", "cccp")
 
 ENTROPIES = ("renyi", "mathai-rathie", "havrda-charvat", "rao")
-
-DEFAULT_ALPHAS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, np.inf)
 
 
 @estimator
@@ -66,19 +73,23 @@ class MinEntropySVM(SmoothLearner):
     Parameters
     ----------
     problem : what is predicted; its outputs must be listed, as in `Candidates`, `Motif` or `Transforms`
-    alpha : the order of the entropy, above 0, `math.inf` included; or "cv" to choose it by cross-validation in `fit`
-    C : weight of the mean loss against ½‖w‖²; with ``alpha="cv"`` also a list of values to choose from
+    alpha : the order of the entropy, above 0, `math.inf` included. "cv" chooses it by cross-validation in `fit`, and
+        "learn" by the gradient of a held-out objective. Where a problem has several kinds of hidden value
+        (`problem.hidden_kinds`), also a dict with an order for each, such as ``{"strand": 1, "start": math.inf}`` of
+        ``Motif(8, strands="both")`` or ``{"type": 1, "window": 10}`` of ``Detection(types=2)``
+    C : weight of the mean loss against ½‖w‖²; with ``alpha="cv"`` or "learn" also a list of values to choose from
     pace : None for all samples at once, or `tacit.SelfPaced()`
     solver : "lbfgs" descends on the exact subgradient, and leaves kinks by a step of the trust region. "trust-region"
         minimises a convex model of all Rényi scores inside a ball; "cccp" one of the concave parts alone (not near
         α = 1). At α = ∞, "cccp" imputes hidden values and solves a convex task to a certified gap, as algorithm 5 of
         Kumar (2013). "auto" is "lbfgs" for finite α and "cccp" for α = ∞
     n_init : number of starts; the one with the lowest objective is kept, all are in `runs_`
-    init : where a start begins, as in `HiddenCRF`
+    init : where a start begins, as in `HiddenCRF`; at α = ∞ also "smooth", as in `LatentSVM`
     tol : a run ends when ten steps of L-BFGS, or one of the other methods, gain less than C · tol
     max_iter : steps per start
-    alphas : the values of α that ``alpha="cv"`` tries; None for 0.1, 0.25, 0.5, 1, 2, 5 and ∞
-    cv : folds of ``alpha="cv"``, a number or a splitter of scikit-learn
+    alphas : the values of α that ``alpha="cv"`` tries; None for 0.1, 0.25, 0.5, 1, 2, 5 and ∞. With "learn", those from
+        which it begins; None for 1. Each may be a dict, as `alpha`; then "learn" learns an order for each kind
+    cv : folds of held-out samples to choose α, a number or a splitter of scikit-learn
     class_weight : None, "balanced", or a factor for C by label
     warm_start : the first start begins at the present `coef_`
     entropy : "renyi", or "mathai-rathie", its generalisation to order α and type β. "havrda-charvat", also called
@@ -93,7 +104,8 @@ class MinEntropySVM(SmoothLearner):
     Attributes
     ----------
     alpha_, C_ : the values that were used, given or chosen
-    curve_ : with ``alpha="cv"`` one `CurvePoint` per pair of α and C: their mean score on held-out folds; else empty
+    curve_ : with ``alpha="cv"`` one `CurvePoint` per pair of α and C: their mean score on held-out folds. With "learn"
+        one for each that was tried: minus the held-out objective. Else empty
     hidden_ : the best hidden value of every training sample, given its label
     coef_, weights_, objective_, history_, runs_, status_, n_iter_ : as in `HiddenCRF`
 
@@ -106,20 +118,22 @@ class MinEntropySVM(SmoothLearner):
 
     traits = Traits(has_objective=True)
     learned = {
-        "alpha_": between("a number above 0", math.ulp(0.0), math.inf),
+        "alpha_": check_alpha,
         "C_": positive,
-        "curve_": lambda name, value: _check_curve(name, value),
+        "curve_": check_curve,
     }
-    alpha_: float
+    alpha_: Alpha
     C_: float
     curve_: list[CurvePoint]
     _needs = (
-        *(ScoresEntropy.renyi_slacks, ScoresEntropy.renyi_scores, VisitsCells.visit_cells),
+        *(ScoresEntropy.renyi_slacks, ScoresEntropy.renyi_scores),
         *(Oracle.impute, Oracle.decode, Oracle.exact, Oracle.hidden_unknown),
     )
     _instead = "use tacit.LatentSVM, which needs maxima alone, or tacit.HiddenCRF where there are sums over sequences"
 
-    alpha: float | str = 1.0
+    _inits = (*INITS, "smooth")
+
+    alpha: Any = 1.0
     C: Any = 100.0
     pace: SelfPaced | None = parameter(optional_pace, default=None)
     solver: str = parameter(choice(*SOLVERS), default="auto")
@@ -142,9 +156,13 @@ class MinEntropySVM(SmoothLearner):
         """The entropy that is minimised, of the order `alpha_`."""
         if self.entropy == "rao":
             return Rao()
-        if self.entropy == "havrda-charvat":
-            return HavrdaCharvat(self.alpha_)
-        return Renyi(self.alpha_, float(self.beta))
+        order = self._order()
+        if isinstance(order, tuple):
+            return NestedRenyi(order)
+        return HavrdaCharvat(order) if self.entropy == "havrda-charvat" else Renyi(order, float(self.beta))
+
+    def _order(self) -> float | tuple[float, ...]:
+        return find_order(self.alpha_, self.problem)
 
     def label_entropy(self, X: Any) -> Array:
         """(n, classes): the entropy of the generalised distribution P(y, h | x) of every label y, in nats.
@@ -167,17 +185,18 @@ class MinEntropySVM(SmoothLearner):
         The entropies are those of this distribution. It is defined for finite α: at α = ∞ the objective does not depend
         on the scale of the scores.
         """
-        if math.isinf(self.alpha_):
+        if self._order() == math.inf:
             raise ValueError("label_proba needs a finite alpha: at alpha=inf only the order of the scores was learned")
         return self._label_posteriors(self._bind(X), 1.0)
 
     def _choose(self, X: Any, y: Any, hidden: Any, sample_weight: Any) -> None:
-        alphas, Cs = read_grid(self)
         self.curve_ = []
-        if alphas.size == Cs.size == 1 and not isinstance(self.alpha, str):
-            self.alpha_, self.C_ = float(alphas[0]), float(Cs[0])
+        if not isinstance(self.alpha, str):
+            alphas, Cs = read_grid(self)
+            self.alpha_, self.C_ = alphas[0], float(Cs[0])
             return
-        self.curve_ = choose_entropy(self, X, y, alphas, Cs, hidden, sample_weight)
+        choose = cross_validate if self.alpha == "cv" else learn_orders
+        self.curve_ = choose(self, X, y, hidden, sample_weight)
         best = max(self.curve_, key=lambda point: (point.score, -point.C))
         self.alpha_, self.C_ = best.alpha, best.C
 
@@ -187,9 +206,10 @@ class MinEntropySVM(SmoothLearner):
     def _method(self, objective: Any, oracle: Oracle) -> Method[Any]:
         tol, significant = float(self.tol), float(self.tol) * float(objective.weights.sum())
         solver = self.solver
+        is_infinite = self._order() == math.inf
         if solver == "auto":
-            solver = "cccp" if math.isinf(self.alpha_) else "lbfgs"
-        if solver == "cccp" and math.isinf(self.alpha_):
+            solver = "cccp" if is_infinite else "lbfgs"
+        if solver == "cccp" and is_infinite:
             return RivalDescent(
                 oracle,
                 objective.weights,
@@ -199,36 +219,54 @@ class MinEntropySVM(SmoothLearner):
                 1000,
                 pace=self.pace,
                 rescaling=self.rescaling,
+                n_powers=len(POWERS) if is_smooth(self.init) else 0,
             )
         if self.pace is not None:
             return Paced(
                 objective, oracle, lambda part, n: QuasiNewton(part, oracle, n, STATIONARY, significant), self.pace
             )
+        if solver != "lbfgs":
+            require(f"MinEntropySVM(solver={solver!r})", self.problem, oracle, VisitsCells, "use solver='lbfgs'")
         if solver == "trust-region":
             return TrustRegion(objective, significant)
         if solver == "cccp":
             return ConvexConcave(objective, significant)
         quick = QuasiNewton(objective, oracle, oracle.n_samples, STATIONARY, significant)
+        if capability(oracle, VisitsCells) is None:  # tangents at kinks need cells: the descent ends there
+            return quick
         return KinkedDescent(quick, TrustRegion(objective, significant))
 
     def _skips_zero(self) -> bool:
         """Whether a start at w = 0 would have nothing to impute hidden values by."""
-        return math.isinf(self.alpha_)
+        return bool(np.isinf(self._order()).any())
 
     def _bound(self, state: Any) -> float:
         return -np.inf
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        alphas, _ = read_grid(self)
+        orders = [find_order(alpha, self.problem) for alpha in read_grid(self)[0]]
+        alphas = np.array([order for order in orders if isinstance(order, float)])
         self._check_entropy(alphas)
+        self._check_choice([order for order in orders if isinstance(order, tuple)], alphas)
         is_cccp = self.solver == "cccp"
+        if is_smooth(self.init):
+            self._check_smooth()
         if self.pace is not None and (self.solver == "trust-region" or (is_cccp and np.isfinite(alphas).any())):
             raise ValueError(f"a pace needs solver='lbfgs' (or 'cccp' at alpha=inf), got solver={self.solver!r}")
         if is_cccp and (abs(alphas - 1) < NEAR_ONE).any():
             raise ValueError(
                 f"solver='cccp' needs alpha at least {NEAR_ONE} away from 1, where the convex parts of R grow without "
                 "bound; use 'lbfgs' or 'trust-region'"
+            )
+
+    def _check_smooth(self) -> None:
+        given = (self.alpha, self.solver in ("auto", "cccp"), self.rescaling)
+        if given != (math.inf, True, "margin"):
+            raise ValueError(
+                "init='smooth' needs alpha=inf with solver='auto' or 'cccp' and rescaling='margin', got "
+                f"alpha={shorten(self.alpha)}, solver={self.solver!r}, rescaling={self.rescaling!r}; a finite alpha is "
+                "smooth already: use init='auto'"
             )
 
     def _check_entropy(self, alphas: Array) -> None:
@@ -247,6 +285,25 @@ class MinEntropySVM(SmoothLearner):
             raise ValueError(
                 f"solver='cccp' needs entropy='renyi' or 'mathai-rathie', whose convex parts it replaces, got "
                 f"entropy={self.entropy!r}; use 'lbfgs' or 'trust-region'"
+            )
+
+    def _check_choice(self, by_kind: list[tuple[float, ...]], alphas: Array) -> None:
+        """Refuse what orders by kind, and learning them, cannot do."""
+        is_learned = isinstance(self.alpha, str) and self.alpha == "learn"
+        if (by_kind or is_learned) and self.entropy != "renyi":
+            what = "alpha='learn'" if is_learned else "an order for each kind of hidden value"
+            raise ValueError(f"{what} needs entropy='renyi', got entropy={self.entropy!r}")
+        if by_kind and self.solver == "cccp":
+            raise ValueError(
+                "solver='cccp' needs one order, whose convex parts it replaces, got an order for each kind of hidden "
+                "value; use 'lbfgs' or 'trust-region'"
+            )
+        low, high = LEARNED_RANGE
+        begins = np.concatenate([alphas, *map(np.array, by_kind)])
+        if is_learned and not ((begins >= low) & (begins <= high)).all():
+            raise ValueError(
+                f"alphas must be from {low} to {high:g}, where alpha='learn' searches, got {shorten(self.alphas)}; for "
+                "others, inf included, use alpha='cv'"
             )
 
     def _check_bound(self, schema: Schema, oracle: Oracle) -> None:
@@ -272,70 +329,6 @@ NEAR_ONE = 0.1
 STATIONARY = 1e-9
 """A smooth stationary point ends a run, whatever its last steps gained: half the squared slope as a share of the
 objective."""
-
-
-@record
-class CurvePoint(NamedTuple):
-    """One point of the curve of cross-validation: the mean score of held-out folds, and their standard deviation."""
-
-    alpha: float
-    C: float
-    score: float
-    std: float
-
-
-def _check_curve(name: str, points: Any) -> Any:
-    if not isinstance(points, list) or not all(isinstance(point, CurvePoint) for point in points):
-        raise ValueError(f"{name} must be a list of CurvePoint, got {shorten(points)}")
-    return points
-
-
-def read_grid(learner: Any) -> tuple[Array, Array]:
-    """The values of α and C of a learner, checked; one each unless α is chosen by cross-validation."""
-    is_chosen = isinstance(learner.alpha, str)
-    if is_chosen and learner.alpha != "cv":
-        raise ValueError(f"alpha must be a number above 0, inf included, or 'cv', got alpha={shorten(learner.alpha)}")
-    name = "alphas" if is_chosen else "alpha"
-    default = [alpha for alpha in DEFAULT_ALPHAS if alpha < np.inf or learner.entropy != "havrda-charvat"]
-    given = default if is_chosen and learner.alphas is None else getattr(learner, name)
-    alphas = np.atleast_1d(numbers(name, given, "a number above 0, or a list of them"))
-    if alphas.ndim != 1 or not alphas.size or not (alphas > 0).all():
-        raise ValueError(f"{name} must be above 0, inf included, got {name}={shorten(given)}")
-    Cs = np.atleast_1d(numbers("C", learner.C, "a positive number, or with alpha='cv' a list of them"))
-    if Cs.ndim != 1 or not Cs.size or not ((Cs > 0) & np.isfinite(Cs)).all():
-        raise ValueError(f"C must be positive and finite, got C={shorten(learner.C)}")
-    if not is_chosen and (alphas.size > 1 or Cs.size > 1):
-        raise ValueError("several values of alpha or C need alpha='cv', which chooses by cross-validation")
-    return np.sort(alphas), np.sort(Cs)
-
-
-def choose_entropy(
-    learner: Any, X: Any, y: Any, alphas: Array, Cs: Array, hidden: Any, sample_weight: Any
-) -> list[CurvePoint]:
-    """The curve: for every C and α the score of held-out folds; along α each fit starts from the last one's weights."""
-    known = {"hidden": hidden, "sample_weight": sample_weight}
-    known = {name: values for name, values in known.items() if values is not None}
-    folds = []
-    for data, inside, held_out in cut_folds(learner.cv, X, y, known):
-        found = np.empty((Cs.size, alphas.size))
-        for i, C in enumerate(Cs):
-            model = clone(learner).set_params(
-                warm_start=True, checkpoint=None, resume=False, callbacks=None, C=float(C)
-            )
-            for j, alpha in enumerate(alphas):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                    model.set_params(alpha=float(alpha)).fit(*data, **inside)
-                found[i, j] = model.score(*held_out)
-        folds.append(found)
-    scores = np.stack(folds, axis=2)
-    means = scores.mean(axis=2)
-    stds = scores.std(axis=2, ddof=1) if scores.shape[2] > 1 else np.zeros(scores.shape[:2])
-    return [
-        CurvePoint(float(alpha), float(C), float(means[i, j]), float(stds[i, j]))
-        for i, C in enumerate(Cs)
-        for j, alpha in enumerate(alphas)
-    ]
 
 
 @dataclass(frozen=True)
@@ -374,12 +367,15 @@ class RivalTask(Task):
 class RivalDescent(Descent):
     """CCCP at α = ∞: the latent SVM's descent with `RivalTask` as convex tasks; algorithm 5 of Kumar (2013)."""
 
+    n_powers: int = 0
+    """Powers of the smooth path that a start begins with."""
+
     line_type: ClassVar[Any] = SmoothStep
 
     def begin_at(self, w: Array) -> LatentState:
         """The first state, at weights."""
         state: LatentState = self.begin(self.oracle.impute(w).code, w)
-        return state
+        return replace(state, n_powers=self.n_powers if self.oracle.hidden_unknown().size else 0)
 
     def better(self, best: Any, now: Any) -> Any:
         return now

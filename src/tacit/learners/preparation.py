@@ -12,10 +12,21 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from tacit.data.arrays import Array
 from tacit.data.labels import find_labels, read_labels
-from tacit.data.parameters import file_path, has_length, is_not_negative, number, numbers, shorten, switch, whole_number
+from tacit.data.parameters import (
+    check_verbose,
+    file_path,
+    has_length,
+    is_not_negative,
+    number,
+    numbers,
+    shorten,
+    switch,
+    whole_number,
+)
 from tacit.data.ragged import Ragged
 from tacit.data.specs import (
     Spec,
@@ -35,12 +46,13 @@ from tacit.oracle import (
     Schema,
     capability,
     completes_labels,
+    has_label_parts,
     has_long_codes,
     loss_needs_hidden,
     require,
 )
-from tacit.oracle.capabilities import ChecksItself, HasHiddenStates, MeasuresCompleted
-from tacit.oracle.contracts import Need
+from tacit.oracle.capabilities import ChecksItself, HasHiddenStates, HasTable, MeasuresCompleted, ScalesLoss
+from tacit.oracle.contracts import ExplainsRescaling, Need, rescalings
 from tacit.penalties import GroupNorm, Penalty, Quadratic
 from tacit.runtime import Status
 from tacit.runtime.blocks import check_jobs
@@ -85,6 +97,33 @@ def bind_samples(
     return schema, oracle
 
 
+UNEVEN_SCALES = 1000.0
+"""A feature so many times as large as the median one makes descents take thousands of steps."""
+
+
+def describe_scales(oracle: Oracle) -> str:
+    """For a warning: the feature whose scale exceeds those of the others, and the remedy; empty if there is none.
+
+    >>> from tacit import problems
+    >>> problem, X, y = problems.Multiclass(), np.array([[1.0, 2.0, 1e6], [0.5, 1.0, -1e6]]), [0, 1]
+    >>> describe_scales(problem.bind(X, y, problem.schema(X, y)))
+    'feature 2 is as large as 1e+06, 5e+05 times the median feature: scale the features (StandardScaler on all rows)'
+    """
+    holder = capability(oracle, HasTable)
+    table: Any = None if holder is None else holder.table
+    if not (sparse.issparse(table) or isinstance(table, np.ndarray)) or table.ndim != 2:
+        return ""
+    largest = np.asarray(abs(table).max(axis=0).todense() if sparse.issparse(table) else np.abs(table).max(axis=0))
+    largest = largest.astype(np.float64).ravel()
+    if not largest.any():
+        return ""
+    k, median = int(np.argmax(largest)), float(np.median(largest[largest > 0]))
+    if largest[k] < UNEVEN_SCALES * median:
+        return ""
+    ratio = f"{largest[k] / median:.2g} times the median feature"
+    return f"feature {k} is as large as {largest[k]:.3g}, {ratio}: scale the features (StandardScaler on all rows)"
+
+
 def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Prepared:
     """For margin learners: check everything before any work, bind the data, and compute the weights of the samples."""
     check_margin(learner)
@@ -93,16 +132,12 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
     _warn_of_unequal_costs(learner, oracle)
     solver = Bundle() if learner.solver is None or isinstance(learner.solver, str) else learner.solver
     require(type(solver).__name__, learner.problem, oracle, solver.needs)
-    penalty = bounded_penalty(learner, schema)
-    penalty.check(oracle.n_params)
-    if isinstance(penalty, GroupNorm):
-        penalty = penalty.on(schema)
-        penalty.check_whole(oracle.n_params)
+    penalty = resolve_penalty(bounded_penalty(learner, schema), schema)
     if not penalty.is_quadratic and not getattr(solver, "takes_norms", False):
         raise CapabilityError(
             f"{type(solver).__name__} cannot minimise with {type(penalty).__name__}; use solver=Bundle() or 'auto'"
         )
-    if learner.class_weight is not None and has_long_codes(oracle):
+    if learner.class_weight is not None and has_label_parts(oracle):
         raise ValueError("class_weight needs one label per sample; for sequences put the weights into a cost matrix")
     weights = sample_weights(learner, y, schema.classes, oracle.n_samples, sample_weight)
     return Prepared(schema, oracle, weights, penalty)
@@ -120,6 +155,17 @@ def bounded_penalty(learner: Any, schema: Schema) -> Any:
             f"{who}: {problem} needs bounds for {blocks}, which {type(penalty).__name__} does not have; "
             "use tacit.penalties.Quadratic"
         )
+    return penalty
+
+
+def resolve_penalty(penalty: Any, schema: Schema) -> Any:
+    """A penalty for the weights of a schema: its names of blocks and groups resolved, and checked."""
+    if hasattr(penalty, "in_blocks"):
+        penalty = penalty.in_blocks(schema)
+    penalty.check(schema.n_params)
+    if isinstance(penalty, GroupNorm):
+        penalty = penalty.on(schema)
+        penalty.check_whole(schema.n_params)
     return penalty
 
 
@@ -153,6 +199,7 @@ def check_long_run(learner: Any) -> None:
     """Refuse invalid values of those parameters of long runs that an estimator has."""
     whole_number("max_iter", getattr(learner, "max_iter", 1))
     check_jobs(learner.n_jobs)
+    check_verbose(getattr(learner, "verbose", 0))
     if getattr(learner, "checkpoint", None) is not None:
         file_path("checkpoint", learner.checkpoint)
     if switch("resume", getattr(learner, "resume", False)) and getattr(learner, "checkpoint", None) is None:
@@ -170,10 +217,15 @@ def check_margin(learner: Any) -> None:
     if not (solver in named if isinstance(solver, str) else solver is None or isinstance(solver, Solver)):
         names = " or ".join(map(repr, named))
         raise TypeError(f"solver must be {names} or a solver such as tacit.solvers.Bundle(), got {shorten(solver)}")
+    check_penalty("penalty", learner.penalty)
+
+
+def check_penalty(name: str, penalty: Any) -> None:
+    """Refuse what is neither None nor a penalty."""
     methods = ("value", "primal", "near", "products", "dual_offsets", "check")
-    is_penalty = all(hasattr(learner.penalty, name) for name in methods) and not isinstance(learner.penalty, type)
-    if learner.penalty is not None and not is_penalty:
-        raise TypeError(f"penalty must be None or a penalty such as Quadratic(metric), got {shorten(learner.penalty)}")
+    is_penalty = all(hasattr(penalty, method) for method in methods) and not isinstance(penalty, type)
+    if penalty is not None and not is_penalty:
+        raise TypeError(f"{name} must be None or a penalty such as Quadratic(metric), got {shorten(penalty)}")
 
 
 def sample_weights(learner: Any, y: Any, classes: Array, n: int, sample_weight: Any) -> Array:
@@ -220,20 +272,20 @@ def require_hidden(learner: Any, oracle: Oracle) -> None:
 
 
 def _check_rescaling(learner: Any, oracle: Oracle) -> None:
-    offered = getattr(oracle, "rescalings", ("margin",))
-    if learner.rescaling not in offered:
-        instead = "give it outputs=, or use" if hasattr(oracle, "remedy") else "use"
-        raise CapabilityError(
-            f"rescaling={learner.rescaling!r} needs outputs that can be listed, but {type(learner.problem).__name__} "
-            f"only offers {' and '.join(map(repr, offered))}; {instead} rescaling='margin'"
-        )
+    if learner.rescaling in rescalings(oracle):
+        return
+    explainer = capability(oracle, ExplainsRescaling)
+    reason = "its outputs cannot be listed" if explainer is None else explainer.slack_obstacle
+    name = type(learner.problem).__name__
+    raise CapabilityError(f"{name} does not offer rescaling='slack': {reason}; use rescaling='margin'")
 
 
 def _warn_of_unequal_costs(learner: Any, oracle: Oracle) -> None:
-    """Warn if slack rescaling is better for a cost matrix (benchmarks/results/costs.md)."""
+    """Warn if slack rescaling is better for a cost matrix of classes (benchmarks/results/costs.md)."""
     costs = np.asarray(getattr(learner.problem, "loss", "0/1"))
     is_matrix = costs.ndim == 2 and len(costs) > 2 and bool((costs > 0).any())
-    if learner.rescaling != "margin" or "slack" not in getattr(oracle, "rescalings", ()) or not is_matrix:
+    is_exact = "slack" in rescalings(oracle) and capability(oracle, ScalesLoss) is None
+    if learner.rescaling != "margin" or not is_exact or not is_matrix:
         return
     ratio = float(costs.max() / costs[costs > 0].min())
     if ratio >= MIN_COST_RATIO:
@@ -344,6 +396,7 @@ LEARNED: dict[str, Spec] = {
     "objective_": finite,
     "bound_": between("a number below infinity", -math.inf, sys.float_info.max),
     "inner_gap_": between("a number from 0", 0, math.inf),
+    "inference_gap_": between("a number from 0", 0, math.inf),
     "n_iter_": whole(0),
     "status_": instance(Status, "a Status"),
     "hidden_": _array_or_none,

@@ -23,6 +23,7 @@ from tacit.learners.preparation import (
     LEARNED,
     MARGIN_LEARNED,
     bind_samples,
+    describe_scales,
     has_hidden_states,
     open_checkpoint,
     sample_weights,
@@ -33,13 +34,14 @@ from tacit.oracle import (
     Schema,
     capability,
     completes_labels,
+    has_label_parts,
     has_long_codes,
     hidden_values,
     require,
 )
 from tacit.oracle.capabilities import DrawsHidden, GivesPosteriors, ListsOutputs, SplitsCodes
 from tacit.oracle.contracts import Need
-from tacit.runtime import parallel, run
+from tacit.runtime import Status, parallel, run
 from tacit.runtime.archive import record
 from tacit.solvers.quasi_newton import Function, Point, begin, step
 
@@ -65,6 +67,7 @@ class SmoothLearner(Learner, ABC):
     learned = {**MARGIN_LEARNED, "runs_": LEARNED["runs_"]}
     _needs: tuple[Need, ...] = ()
     _instead = ""
+    _inits: tuple[str, ...] = INITS
 
     def _skips_zero(self) -> bool:
         """Whether no start may begin at w = 0."""
@@ -94,16 +97,16 @@ class SmoothLearner(Learner, ABC):
         Parameters
         ----------
         X, y : samples and labels, in the form that the problem takes; a label that is missing is None, if it is one of
-            the classes
+            the classes or a sequence of tags
         hidden : what is known of the hidden values, per sample: the value, −1 if it is unknown, or the values that are
             allowed (a list or a mask)
         sample_weight : a weight of 2 is the sample twice, 0 leaves it out
         """
-        if (is_missing := find_missing(y)).any():
+        if (is_missing := find_missing(y, getattr(self.problem, "has_marginals", False))).any():
             return self_train(self, X, y, is_missing, hidden, sample_weight)
         self._check_parameters()
         schema, oracle = bind_samples(self, X, y, hidden, self._needs, self._instead)
-        if self.class_weight is not None and has_long_codes(oracle):
+        if self.class_weight is not None and has_label_parts(oracle):
             raise ValueError("class_weight needs one label per sample; for sequences use sample_weight")
         self._check_bound(schema, oracle)
         self._choose(X, y, hidden, sample_weight)
@@ -130,7 +133,8 @@ class SmoothLearner(Learner, ABC):
             ended = starts.conclude(*end)
             self._keep(ended, schema, shards)
         stalled = "steps no longer decrease the objective, but its slope is not small; raise tol, or scale the features"
-        multistart.warn_unless_converged(self, ended, stalled, "steps")
+        scale = describe_scales(oracle) if ended.status in (Status.MAX_ITER, Status.STALLED) else ""
+        multistart.warn_unless_converged(self, ended, stalled, "steps", scale)
         return self
 
     def _first_weights(
@@ -143,10 +147,10 @@ class SmoothLearner(Learner, ABC):
         zero, unknown = np.zeros(oracle.n_params), oracle.hidden_unknown()
         if start == 0 and previous is not None:
             return previous
-        if self.init == "zero" or not unknown.size:
+        if self.init == "zero" or not unknown.size or (self.init == "smooth" and not start):
             return zero
         rng = np.random.default_rng((seed, start))
-        if self.init == "weights":
+        if self.init in ("weights", "smooth"):
             return np.asarray(rng.standard_normal(zero.size) / np.sqrt(zero.size))
         found = find_beginning(self, oracle, weights, start, rng, self.init)
         if found.w is not None:
@@ -213,7 +217,7 @@ class SmoothLearner(Learner, ABC):
         super()._check_parameters()
         is_list = isinstance(self.init, list) and self.init and all(isinstance(one, Mapping) for one in self.init)
         if not isinstance(self.init, Mapping) and not is_list:
-            one_of("init", self.init, INITS)
+            one_of("init", self.init, self._inits)
 
 
 def _descend(function: Function, w: Array) -> Array:

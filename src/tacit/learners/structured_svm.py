@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tacit.data.parameters import random_numbers
 from tacit.data.specs import choice, estimator, parameter, positive, switch, whole
 from tacit.learners.learner import Learner, Traits
-from tacit.learners.preparation import MARGIN_LEARNED, check_margin, prepare, require_hidden
+from tacit.learners.preparation import LEARNED, MARGIN_LEARNED, check_margin, prepare, require_hidden
 from tacit.oracle import Task
 from tacit.penalties import Penalty
 from tacit.runtime import parallel
@@ -34,8 +34,8 @@ class StructuredSVM(Learner):
     C : coefficient of the mean loss against ½‖w‖²
     solver : "auto" picks by the size of the task (`tacit.solvers.choose`), or a solver such as
         `tacit.solvers.FrankWolfe()`; None for `tacit.solvers.Bundle()`
-    rescaling : "margin", or "slack" for problems whose outputs can be listed; with a cost matrix as loss, "slack"
-        usually ends at lower costs
+    rescaling : "margin" or "slack"; with a cost matrix as loss of classes, "slack" usually ends at lower costs. Where
+        outputs cannot be listed (tags, links, regions), ``objective_`` is then an upper bound: see `inference_gap_`
     penalty : Ω; None for ½‖w‖², or a `tacit.penalties.Penalty` such as ``Quadratic(metric)``
     tol : relative gap to reach; see `tacit.solvers.minimise`
     max_iter : maximum number of steps
@@ -56,6 +56,8 @@ class StructuredSVM(Learner):
     coef_, weights_ : the weights, flat and by name
     hidden_ : the hidden value of every training sample, None for a problem without any
     objective_, bound_, gap_, status_, n_iter_, history_ : the certificate and how it was reached
+    inference_gap_ : the part of `gap_` that inference leaves open, since slack rescaling of outputs that cannot be
+        listed finds bounds of the slacks; 0 where inference is exact, infinite where it is approximate
     solver_ : the solver that was used
     dual_ : the dual variables α, with ``coef_ = Σ_i Σ_a α_i(a) (Ψ(x_i, y_i) − Ψ(x_i, a))``: a dict of arrays if
         `FrankWolfe` was the solver and its best point has them, else None. ``dual_["alpha"][state, label]`` where
@@ -71,7 +73,7 @@ class StructuredSVM(Learner):
     """
 
     traits = Traits(has_objective=True, is_convex=True, is_certified=True, needs_hidden=True)
-    learned = MARGIN_LEARNED
+    learned = {**MARGIN_LEARNED, "inference_gap_": LEARNED["inference_gap_"]}
 
     C: float = parameter(positive, default=100.0)
     solver: Solver | str | None = "auto"
@@ -117,6 +119,7 @@ class StructuredSVM(Learner):
         self.coef_ = solution.w
         self.hidden_ = oracle.decode(target)[1]
         self.objective_, self.bound_ = solution.objective, solution.bound
+        self.inference_gap_ = solution.inference_gap if schema.facts.get("is_exact", True) else np.inf
         self.status_, self.history_ = solution.status, solution.history
         self.n_iter_ = max(solution.history[-1].iteration, 1)
         self.solver_, self.dual_ = solver, solution.variables

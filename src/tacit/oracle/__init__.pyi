@@ -12,6 +12,7 @@ from tacit.oracle.contracts import Schema as Schema
 from tacit.oracle.contracts import capability as capability
 from tacit.oracle.contracts import code_offsets as code_offsets
 from tacit.oracle.contracts import completes_labels as completes_labels
+from tacit.oracle.contracts import has_label_parts as has_label_parts
 from tacit.oracle.contracts import has_long_codes as has_long_codes
 from tacit.oracle.contracts import hidden_values as hidden_values
 from tacit.oracle.contracts import loss_needs_hidden as loss_needs_hidden

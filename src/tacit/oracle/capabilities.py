@@ -16,14 +16,13 @@ import numpy as np
 from tacit.data.arrays import Array, Rows
 from tacit.oracle.contracts import Assignment, Oracle, member_names
 from tacit.oracle.entropies import EntropyCells, Order
-from tacit.oracle.sharing import Sharing, add_in_order, batch, join_arrays, join_tuples, view
+from tacit.oracle.sharing import Sharing, add_in_order, batch, join_arrays, join_sums, join_tuples, view
+from tacit.oracle.slack_search import LossLevels
 
 
 class Expectations(NamedTuple):
     """What `SumsOutputs.expectations` returns: logarithms of sums, one number per row each, and one sum of features.
-
-    A kind of sum that was not asked for is None, and so is ``features`` if no coefficient was given.
-    """
+    What was not asked for is None."""
 
     free: Array | None
     label: Array | None
@@ -31,23 +30,20 @@ class Expectations(NamedTuple):
     features: Array | None
 
 
-def join_expectations(parts: Sequence[Expectations]) -> Expectations:
-    """Log-sums row by row, and one sum of features: of a block whose coefficients are all 0 there are none to add."""
-
-    def join_kind(kind: str, join: Callable[[Sequence[Array]], Array]) -> Array | None:
-        answers = [getattr(part, kind) for part in parts if getattr(part, kind) is not None]
-        return join(answers) if answers else None
-
-    free, label, truth = (join_kind(kind, join_arrays) for kind in ("free", "label", "truth"))
-    return Expectations(free, label, truth, join_kind("features", add_in_order))
-
-
 class SumsOutputs(Oracle, Protocol):
     """Sums over outputs beside maxima: what hidden CRFs, EM and min-entropy models need."""
 
-    @batch(join_expectations, per_row=("free", "label", "truth"))
+    @batch(join_sums, per_row=("free", "label", "truth"))
     def expectations(
-        self, w: Array, rows: Rows = None, *, free: Any = None, label: Any = None, truth: Any = None, power: float = 1.0
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        free: Any = None,
+        label: Any = None,
+        truth: Any = None,
+        power: float = 1.0,
+        augmented: bool = False,
     ) -> Expectations:
         """``log Σ exp(power·s)`` of every row, and ``Σ_i coef_i E_i[Ψ]`` under ``p ∝ exp(power·s)``, in one pass.
 
@@ -55,7 +51,8 @@ class SumsOutputs(Oracle, Protocol):
         the true label and a hidden value that is known or allowed (``truth``). Each takes its coefficients: an array
         with one per row, one number for all, or None to leave this sum out. The features of all three are added up, so
         the gradient of ``Σ c_i [log Σ exp s − log Σ_truth exp s]`` is one call with ``free=c, truth=-c``. Where all
-        coefficients are 0 no features are summed.
+        coefficients are 0 no features are summed. With ``augmented`` the loss is added to the scores of the first sum,
+        ``log Σ exp(power·(ℓ + s))``: the soft form of `predict_augmented`.
         """
 
 
@@ -90,11 +87,6 @@ class Slacks(NamedTuple):
     features: Array
 
 
-def join_slacks(parts: Sequence[Slacks]) -> Slacks:
-    value, rival, features = zip(*parts, strict=True)
-    return Slacks(join_arrays(value), join_arrays(rival), add_in_order(features))
-
-
 class ScoresEntropy(Oracle, Protocol):
     """Scores of labels by how sure their hidden value is: what min-entropy models need. See `tacit.oracle.renyi`."""
 
@@ -103,7 +95,7 @@ class ScoresEntropy(Oracle, Protocol):
         """(rows, n_labels): R_α(y), −inf for a label without any hidden value. 0 < α ≤ ∞. In place of α, another
         entropy of `tacit.oracle.entropies`."""
 
-    @batch(join_slacks, per_row=("coef",))
+    @batch(join_sums, per_row=("coef",))
     def renyi_slacks(
         self, w: Array, coef: Array, alpha: Order, rows: Rows = None, *, rescaling: str = "margin"
     ) -> Slacks:
@@ -202,15 +194,26 @@ class RanksHidden(Oracle, Protocol):
 
     @batch(join_tuples, codes=("code",))
     def best_hidden(self, w: Array, code: Array, k: int, rows: Rows = None) -> Assignment:
-        """(rows, k) codes and scores of the best hidden values under the labels of ``code``; −1 and −inf past the
-        last."""
+        """(rows, k) codes and scores of the best hidden values under the labels of ``code``, or −1 and −inf."""
 
 
-class GivesTagPosteriors(Oracle, Protocol):
-    """Probabilities of the parts of an output, such as the tags of a sequence."""
+class HasTable(Oracle, Protocol):
+    """Features that are rows of one table."""
+
+    @property
+    def table(self) -> Any:
+        """The rows: dense, CSR, or a `tacit.data.table.Table`."""
+
+
+class HasParts(Oracle, Protocol):
+    """Outputs of several parts."""
 
     offsets: Array
     """(n + 1,) where each sample's parts begin."""
+
+
+class GivesTagPosteriors(HasParts, Protocol):
+    """Probabilities of the parts of an output, such as the tags of a sequence."""
 
     @batch(join_arrays)
     def tag_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
@@ -218,11 +221,8 @@ class GivesTagPosteriors(Oracle, Protocol):
         y that are known."""
 
 
-class HasHiddenStates(Oracle, Protocol):
+class HasHiddenStates(HasParts, Protocol):
     """Parts of an output that have hidden states below their labels, such as states below tags."""
-
-    offsets: Array
-    """(n + 1,) where each sample's parts begin."""
 
     @batch(join_arrays)
     def state_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
@@ -233,19 +233,13 @@ class HasHiddenStates(Oracle, Protocol):
         """A code of the likeliest label of every part, hidden states summed over, and its best state."""
 
 
-class RanksOutputs(Oracle, Protocol):
+class RanksOutputs(HasParts, Protocol):
     """The best few outputs, where an output has several parts."""
-
-    offsets: Array
-    """(n + 1,) where each sample's parts begin."""
 
     @batch(join_tuples)
     def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
-        """The best k outputs of every row, the best first; −1 and −inf where a row has fewer.
-
-        The code has the labels of their parts as positions among the classes, (parts of the rows, k); scores are
-        (rows, k).
-        """
+        """The best k outputs of every row, the best first; −1 and −inf where a row has fewer. The code has the labels
+        of their parts as positions among the classes, (parts of the rows, k); scores are (rows, k)."""
 
 
 class DrawsHidden(Oracle, Protocol):
@@ -263,13 +257,8 @@ class ClustersParts(Oracle, Protocol):
 
 
 class KnownPart(NamedTuple):
-    """What is completely known of samples whose hidden values are partly known.
-
-    Parameters
-    ----------
-    oracle : the known pieces as samples of their own
-    owner : the sample that each piece belongs to; −1 for rows to leave out
-    """
+    """What is completely known of samples whose hidden values are partly known: an oracle of the known pieces, and the
+    sample that each piece belongs to, −1 for rows to leave out."""
 
     oracle: Oracle
     owner: Array
@@ -322,6 +311,18 @@ class FusesPlanes(Oracle, Protocol):
         """The gradients of the planes of several codes, without `TARGET`."""
 
 
+class ScalesLoss(HasParts, Protocol):
+    """Margin rescaling under multiples of the loss: `tacit.oracle.slack_search` finds slack rescaling by it. As value,
+    `predict_augmented` then returns an upper bound, which the output need not attain."""
+
+    @batch(join_tuples, per_row=("factor",))
+    def predict_scaled(self, w: Array, factor: Array, rows: Rows = None) -> Assignment:
+        """argmax of score plus ``factor_i`` times loss, exactly; factors are not negative."""
+
+    def loss_levels(self, rows: Rows = None) -> LossLevels:
+        """Which losses the outputs of these rows can have."""
+
+
 class KeepsDual(Oracle, Protocol):
     """Dual variables on outputs, which `tacit.solvers.FrankWolfe` moves sample by sample."""
 
@@ -330,15 +331,8 @@ class KeepsDual(Oracle, Protocol):
 
 
 class OnlinePass(NamedTuple):
-    """What `LearnsOnline.learn_online` returns.
-
-    Attributes
-    ----------
-    w : the weights after the last visit
-    total : the sum of the weights after every visit, times its share
-    lost : the loss of the prediction at each visit
-    mistakes : visits that moved the weights
-    """
+    """What `LearnsOnline.learn_online` returns: the weights after the last visit, the sum of the weights after every
+    visit times its share, the loss of the prediction at each visit, and how many visits moved the weights."""
 
     w: Array
     total: Array

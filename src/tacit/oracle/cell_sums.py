@@ -29,6 +29,8 @@ class CellSums(ABC):
 
     n_params: int
     n_labels: int
+    n_outer: int = 1
+    """Values of the outer kind of hidden value, where there are two: that of a state is ``state % n_outer``."""
     offsets: Array
     _labels: Array | None
     _hidden: Array
@@ -77,7 +79,15 @@ class CellSums(ABC):
         return total
 
     def expectations(
-        self, w: Array, rows: Rows = None, *, free: Any = None, label: Any = None, truth: Any = None, power: float = 1.0
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        free: Any = None,
+        label: Any = None,
+        truth: Any = None,
+        power: float = 1.0,
+        augmented: bool = False,
     ) -> Expectations:
         """See `tacit.oracle.capabilities.SumsOutputs`."""
         n = self._count(rows)
@@ -94,7 +104,8 @@ class CellSums(ABC):
             scores = self._check_scores(w, part, starts)
             V = np.zeros_like(scores)
             if coefs[0] is not None and logs[0] is not None:
-                cells.subtract_highest(scores, starts, power, logs[0][out], V)
+                wished = scores + self._cell_losses(part, starts) if augmented else scores
+                cells.subtract_highest(wished, starts, power, logs[0][out], V)
                 np.exp(V, out=V)
                 cells.weigh_cells(starts, coefs[0][out], logs[0][out], V)
             for coef, log, is_truth in ((coefs[1], logs[1], False), (coefs[2], logs[2], True)):
@@ -160,8 +171,11 @@ class CellSums(ABC):
 
     def score_entropy(self, scores: Array, starts: Array, rows: Rows, alpha: Order) -> EntropyCells:
         """The scores of the labels of a block by an entropy, or by that of Rényi of this order."""
-        found: EntropyCells = read_order(alpha).score_cells(scores, starts, lambda: self._pair_tables(rows))
-        return found
+        entropy, n_states = read_order(alpha), int(starts[-1] - starts[0])
+        if not entropy.takes_kinds:
+            return cast(EntropyCells, entropy.score_cells(scores, starts, lambda: self._pair_tables(rows)))
+        outer = [(np.arange(n_states) % self.n_outer, self.n_outer)] if len(entropy.orders) > 1 else []
+        return cast(EntropyCells, entropy.score_cells(scores, starts, lambda: outer))
 
     @property
     def has_pair_tables(self) -> bool:
@@ -251,6 +265,13 @@ class CellSums(ABC):
             return np.ascontiguousarray(table[:, take_rows(column, rows)].T)
         own = table[:, self.states(rows)]
         return np.maximum.reduceat(own, starts[:-1] - starts[0], axis=1).T
+
+    def _cell_losses(self, rows: Rows, starts: Array) -> Array:
+        """(labels, states): the loss of every cell of a block."""
+        table, column = self._loss_table()
+        if column is None:
+            return table[:, self.states(rows)]
+        return table[:, np.repeat(take_rows(column, rows), np.diff(starts))]
 
 
 def choose_rivals(

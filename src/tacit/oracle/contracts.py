@@ -135,8 +135,10 @@ class Oracle(Protocol):
     """Where each sample's part begins in a code of all samples (n + 1 numbers); None for one integer per sample."""
     completes_labels: bool
     """Whether what is hidden is what y lacks, such as missing tags: hidden values are then completed labels."""
-    rescalings: tuple[str, ...]
-    """What `predict_augmented` can maximise: "margin", and "slack" where outputs can be listed."""
+
+    @property
+    def rescalings(self) -> tuple[str, ...]:
+        """What `predict_augmented` can maximise: "margin", and "slack" where outputs can be listed or losses scaled."""
 
     @batch(join_tuples)
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
@@ -152,7 +154,8 @@ class Oracle(Protocol):
     ) -> Assignment:
         """argmax of score plus loss (margin), or of loss × (1 + score − score of the target) (slack).
 
-        ``rivals`` leaves out the true label; a row without a rival gets TARGET and −inf.
+        ``rivals`` leaves out the true label; a row without a rival gets TARGET and −inf. With slack rescaling of an
+        oracle that has `tacit.oracle.capabilities.ScalesLoss`, the value is an upper bound of the maximum.
         """
 
     @batch(join_arrays, codes=("code",))
@@ -258,17 +261,18 @@ def missing_methods(oracle: object, needs: Iterable[Need]) -> list[str]:
     """The names of what an oracle does not offer, each once. One that stands for another offers what its `innermost`
     does."""
     oracle = getattr(oracle, "innermost", oracle)
-    lacked = {name for need in getattr(oracle, "lacks", ()) for name in member_names(need)}
+    lacked = {name for need in getattr(oracle, "lacks", ()) for name in member_names(need, own=True)}
     wanted = dict.fromkeys(name for need in needs for name in member_names(need))
     return [name for name in wanted if name in lacked or not hasattr(oracle, name)]
 
 
 @cache
-def member_names(need: Need) -> tuple[str, ...]:
-    """The names of a method, or of all that a protocol adds to those of every oracle."""
+def member_names(need: Need, own: bool = False) -> tuple[str, ...]:
+    """The names of a method, or of all that a protocol adds to those of every oracle; ``own`` leaves out what it
+    inherits from other protocols."""
     if not isinstance(need, type):
         return (need.__name__,)
-    kinds = [kind for kind in need.__mro__ if kind is need or kind not in (*Oracle.__mro__, need)]
+    kinds = [kind for kind in need.__mro__ if kind is need or (not own and kind not in (*Oracle.__mro__, need))]
     found = (name for kind in kinds for name in (*vars(kind), *get_annotations(kind)))
     return tuple(dict.fromkeys(name for name in found if not name.startswith("_")))
 
@@ -285,6 +289,20 @@ class AdvisesUsers(Oracle, Protocol):
         """What to give or use instead."""
 
 
+class ExplainsRescaling(Oracle, Protocol):
+    """An oracle that says why it does not offer slack rescaling."""
+
+    @property
+    def slack_obstacle(self) -> str:
+        """The reason, and what to do about it if anything; empty where slack rescaling is offered."""
+
+
+def rescalings(oracle: Oracle) -> tuple[str, ...]:
+    """`Oracle.rescalings`; margin rescaling alone where the oracle does not say."""
+    offered: tuple[str, ...] = getattr(oracle, "rescalings", ("margin",))
+    return offered
+
+
 def code_offsets(oracle: Oracle) -> Array | None:
     """`Oracle.code_offsets`; None, for one integer per sample, where the oracle does not say."""
     offsets: Array | None = getattr(oracle, "code_offsets", None)
@@ -294,6 +312,11 @@ def code_offsets(oracle: Oracle) -> Array | None:
 def has_long_codes(oracle: Oracle) -> bool:
     """Whether a code has several integers per sample, cut by ``code_offsets``."""
     return code_offsets(oracle) is not None
+
+
+def has_label_parts(oracle: Oracle) -> bool:
+    """Whether a label has several parts, such as a tag per token; not where only the hidden value has them."""
+    return has_long_codes(oracle) and bool(getattr(oracle, "labels_parts", True))
 
 
 def completes_labels(oracle: Oracle) -> bool:
@@ -343,6 +366,11 @@ class Problem(Stored, BaseEstimator, ABC):  # type: ignore[misc]
 
     has_marginals: bool = False
     """Whether the oracle has `tacit.oracle.capabilities.GivesTagPosteriors`: learners then have ``predict_proba``."""
+
+    @property
+    def hidden_kinds(self) -> tuple[str, ...]:
+        """Names of the kinds of hidden value, the outermost first, if entropies may have an order for each."""
+        return ()
 
     def read(self, X: Any) -> Any:
         """Check the input and turn it into the container that `schema` and `bind` take."""

@@ -33,6 +33,8 @@ class EntropyCells(NamedTuple):
     """(n, labels): the share of −∂ log Z in the gradient; None where there is none."""
     posterior: Array | None = None
     """(labels, states): P(y, h), the weights of ∂ log Z."""
+    by_order: Callable[[], Array] | None = None
+    """Gives (orders, n, labels), the derivatives by the orders, where they are known."""
 
     def weigh(self, starts: Array, coef: Array) -> Array:
         """The weights of all cells in the gradient of ``Σ coef · score``."""
@@ -49,10 +51,10 @@ class Entropy(Protocol):
 
     is_shifted: ClassVar[bool]
     """Whether scores lack the log Z that all labels share: the entropy is log Z − score, else −score."""
-    needs_pairs: ClassVar[bool]
-    """Whether it measures losses between hidden values."""
+    takes_kinds: ClassVar[bool]
+    """Whether it takes the kinds of hidden values in place of losses between these."""
 
-    def score_cells(self, scores: Array, starts: Array, pairs: PairTables) -> EntropyCells:
+    def score_cells(self, scores: Array, starts: Array, pairs: Any) -> EntropyCells:
         """The scores of the labels of a block."""
 
 
@@ -85,7 +87,7 @@ class Renyi:
     beta: float = 1.0
 
     is_shifted: ClassVar[bool] = True
-    needs_pairs: ClassVar[bool] = False
+    takes_kinds: ClassVar[bool] = False
 
     @property
     def powers(self) -> tuple[float, float]:
@@ -120,7 +122,7 @@ class HavrdaCharvat:
     alpha: float
 
     is_shifted: ClassVar[bool] = False
-    needs_pairs: ClassVar[bool] = False
+    takes_kinds: ClassVar[bool] = False
 
     def score_cells(self, scores: Array, starts: Array, pairs: PairTables) -> EntropyCells:
         posterior, log = find_posterior(scores, starts)
@@ -153,7 +155,7 @@ class Rao:
     """
 
     is_shifted: ClassVar[bool] = False
-    needs_pairs: ClassVar[bool] = True
+    takes_kinds: ClassVar[bool] = False
 
     def score_cells(self, scores: Array, starts: Array, pairs: PairTables) -> EntropyCells:
         posterior, _ = find_posterior(scores, starts)

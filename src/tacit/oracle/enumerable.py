@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from tacit.data.arrays import Array, Codes, Rows, positions_of, smallest_integers, span, states_of
+from tacit.data.arrays import Array, Codes, Rows, check_offsets, positions_of, smallest_integers, span, states_of
 from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import shorten
 from tacit.oracle import cells
@@ -70,13 +70,14 @@ class EnumerableOracle(CellSums):
         hidden_loss: PairLoss | Callable[[], PairLoss] | None = None,
         has_hidden: bool = True,
     ) -> None:
+        offsets = check_offsets(offsets, int(offsets[-1]), "the offsets of an oracle")
         self.classes = classes
         self.offsets = offsets
         self.n_params = n_params
         self.n_samples = offsets.size - 1
         self.n_labels = len(classes)
         self.has_hidden = has_hidden
-        self._labels = labels
+        self._labels = _check_positions(labels, self.n_samples, self.n_labels)
         self._sizes = np.diff(offsets)
         self._hidden, self._allowed = _as_known(hidden, self._sizes)
         self._hidden_loss = hidden_loss
@@ -437,6 +438,17 @@ class EnumerableOracle(CellSums):
         code = np.empty(label.size, self._code_type)
         cells.join_codes(label, state, self.n_labels, code)
         return code
+
+
+def _check_positions(labels: Array | None, n: int, n_labels: int) -> Array | None:
+    """Refuse labels that are not positions among the classes, or one behind them: kernels use them as indices."""
+    if labels is None:
+        return None
+    if labels.shape != (n,) or labels.dtype.kind not in "iu":
+        raise ValueError(f"labels must be {n} positions among the classes, got {shorten(labels)}")
+    if n and not 0 <= labels.min() <= labels.max() <= n_labels:
+        raise ValueError(f"labels must be from 0 to {n_labels}, got {labels.min()} to {labels.max()}; see find_labels")
+    return labels
 
 
 def _as_known(hidden: Any, sizes: Array) -> KnownHidden:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tacit.data.arrays import Array, find_uneven
+from tacit.data.arrays import Array, check_offsets, find_uneven
 from tacit.data.kernels import kernel
 from tacit.data.parameters import even_table, numbers, reason, shorten
 
@@ -157,7 +157,9 @@ class HiddenLoss:
 
     def _chunks(self, offsets: Array) -> Iterator[tuple[Array, Array, Array]]:
         """Samples, the tables of their kinds, and where that of each begins: all, or a few kinds at a time."""
-        sizes = np.diff(offsets)
+        sizes = np.diff(check_offsets(offsets, int(offsets[-1])))
+        if self.kinds.size and not 0 <= self.kinds.min() <= self.kinds.max() < self.starts.size - 1:
+            raise ValueError(f"kinds must be from 0 to {self.starts.size - 2}, one per table of the loss")
         if self.kinds.shape != sizes.shape or (np.diff(self.starts)[self.kinds] != sizes**2).any():
             raise ValueError("the tables of a loss on hidden values must have one (h, h) table per kind of sample")
         if self.make is None:
@@ -170,6 +172,8 @@ class HiddenLoss:
             last = int(np.searchsorted(self.starts, self.starts[first] + PAIRS_AT_A_TIME, side="right")) - 1
             last = min(max(last, first + 1), n_kinds)
             flat = np.concatenate([np.asarray(self.make(k), np.float32).ravel() for k in range(first, last)])
+            if flat.size != self.starts[last] - self.starts[first]:
+                raise ValueError("a function that makes tables of a loss must return one (h, h) table per kind")
             rows = order[np.searchsorted(sorted_kinds, first) : np.searchsorted(sorted_kinds, last)]
             yield rows, flat, self.starts[self.kinds[rows]] - self.starts[first]
             first = last

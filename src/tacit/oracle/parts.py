@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
-from tacit.data.arrays import Array, Codes, Rows, locate, positions_of, smallest_integers, starts_of
+from tacit.data.arrays import Array, Codes, Rows, check_offsets, locate, positions_of, smallest_integers, starts_of
+from tacit.data.parameters import shorten
+from tacit.oracle.capabilities import ScalesLoss
 from tacit.oracle.contracts import TARGET, Assignment, Schema
+from tacit.oracle.slack_search import LossLevels, search_slack
 
 
 class Nouns(NamedTuple):
@@ -25,7 +29,8 @@ class PartsOracle(ABC):
     """What oracles share whose codes have one integer per part, sample after sample, cut by ``code_offsets``.
 
     A subclass writes `predict`, `impute`, `score`, `loss`, `features` and what else of `tacit.oracle.Oracle` is not
-    here; its outputs cannot be listed, so slack rescaling is impossible. Views are copies: see `_changed`.
+    here. Its outputs cannot be listed, so slack rescaling is a search over multiples of the loss, see
+    `tacit.oracle.slack_search`. Views are copies: see `_with`.
 
     Parameters
     ----------
@@ -41,7 +46,11 @@ class PartsOracle(ABC):
     nouns: ClassVar[Nouns]
     labels_parts: ClassVar[bool] = True
     completes_labels: bool = False
-    rescalings: tuple[str, ...] = ("margin",)
+    slack_obstacle: str = ""
+    """Why slack rescaling is impossible; empty where it is offered."""
+    n_states: int
+    block_cells = 1 << 18
+    """Scores computed at a time: a table of this size stays in a core's cache while it is searched."""
 
     def __init__(
         self,
@@ -53,6 +62,7 @@ class PartsOracle(ABC):
         losses: Any = None,
         precision: Any = np.float64,
     ) -> None:
+        offsets = check_offsets(offsets, int(offsets[-1]), "the offsets of an oracle")
         self.classes = schema.classes
         self.n_labels = len(schema.classes)
         self.n_samples = offsets.size - 1
@@ -69,17 +79,34 @@ class PartsOracle(ABC):
     def predict_augmented(
         self, w: Array, rows: Rows = None, *, target: Codes = None, rescaling: str = "margin", rivals: bool = False
     ) -> Assignment:
-        if rescaling != "margin" or rivals:
-            asked = "rivals" if rivals else f"{rescaling} rescaling"
-            raise ValueError(
-                f"{self.nouns.problem} lacks exact inference for {asked}: its outputs cannot be listed; use margin "
-                "rescaling"
-            )
-        return self._predict_augmented(w, rows)
+        name = self.nouns.problem
+        if rivals:
+            raise ValueError(f"{name} lacks inference for rivals: its outputs cannot be listed; use rivals=False")
+        if rescaling == "margin":
+            return self._predict_augmented(w, rows)
+        if rescaling != "slack":
+            raise ValueError(f"rescaling must be 'margin' or 'slack', got {shorten(rescaling)}")
+        if self.slack_obstacle:
+            raise ValueError(f"{name} lacks slack rescaling: {self.slack_obstacle}; use margin rescaling")
+        if target is None:
+            raise ValueError("slack rescaling needs a target: give target=codes, for example from `impute`")
+        return search_slack(cast(ScalesLoss, self), w, target, rows)
+
+    @property
+    def rescalings(self) -> tuple[str, ...]:
+        return ("margin",) if self.slack_obstacle else ("margin", "slack")
+
+    def predict_scaled(self, w: Array, factor: Array, rows: Rows = None) -> Assignment:
+        """See `tacit.oracle.capabilities.ScalesLoss`."""
+        return self._predict_augmented(w, rows, factor)
 
     @abstractmethod
-    def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
-        """The best outputs by score plus loss."""
+    def loss_levels(self, rows: Rows = None) -> LossLevels:
+        """See `tacit.oracle.capabilities.ScalesLoss`."""
+
+    @abstractmethod
+    def _predict_augmented(self, w: Array, rows: Rows, factor: Array | None = None) -> Assignment:
+        """The best outputs by score plus loss, the loss of every row times its factor if there are any."""
 
     def accepts(self, code: Array) -> bool:
         code = np.asarray(code)
@@ -112,6 +139,20 @@ class PartsOracle(ABC):
     def _recut(self, offsets: Array, **attributes: Any) -> Self:
         """An oracle of other samples, cut by these offsets."""
         return self._with(n_samples=offsets.size - 1, offsets=offsets, code_offsets=offsets, **attributes)
+
+    def _blocks(self, rows: Rows) -> Iterator[tuple[slice, slice, Rows, Array]]:
+        """For oracles that search tables of scores: blocks of about `block_cells` of them. Slices of the answer and of
+        the code, rows, and cuts."""
+        starts = self._starts(rows)
+        room = max(1, self.block_cells // self.n_states)
+        first = 0 if rows is None else rows.indices(self.n_samples)[0] if isinstance(rows, slice) else None
+        i, n = 0, starts.size - 1
+        while i < n:
+            stop = int(np.searchsorted(starts, starts[i] + room, side="right")) - 1
+            stop = min(max(stop, i + 1), n)
+            part = rows[i:stop] if first is None else slice(first + i, first + stop)  # type: ignore[index]
+            yield slice(i, stop), slice(int(starts[i]), int(starts[stop])), part, starts[i : stop + 1] - starts[i]
+            i = stop
 
     def _starts(self, rows: Rows) -> Array:
         """Where the samples begin in a code of these rows, and its length."""

@@ -56,7 +56,7 @@ def renyi_cells(scores: Array, starts: Array, alpha: float) -> RenyiCells:
     first = np.empty(scores.shape)
     _centre(scores, starts, values, first)
     if abs(alpha - 1) < NEAR_ONE:
-        _add_mean_scores(first, starts, *_orders(alpha), values)
+        _add_mean_scores(first, starts, *orders_near_one(alpha), values)
         return RenyiCells(values, first, nothing, alpha)
     second = np.exp(alpha * first)
     np.exp(first, out=first)
@@ -71,13 +71,13 @@ def renyi_weights(cells: RenyiCells, starts: Array, coef: Array) -> Array:
     if math.isinf(cells.alpha):
         _weigh_highest(cells.first, starts, cells.values, coef, out)
     elif cells.second.size == 0 and cells.first.size:
-        _weigh_mean(cells.first, starts, *_orders(cells.alpha), coef, out)
+        _weigh_mean(cells.first, starts, *orders_near_one(cells.alpha), coef, out)
     else:
         _weigh_quotients(cells.first, cells.second, starts, cells.alpha, coef, out)
     return out
 
 
-def _orders(alpha: float) -> tuple[Array, Array]:
+def orders_near_one(alpha: float) -> tuple[Array, Array]:
     """The nodes of the integral from 1 to α and their shares; one is enough where both ends are the same."""
     if alpha == 1:
         return np.ones(1), np.ones(1)

@@ -75,6 +75,17 @@ def join_tuples(parts: Sequence[Any]) -> Any:
     return type(parts[0])(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
+def join_sums(parts: Sequence[Any]) -> Any:
+    """Named tuples of such arrays and one sum of ``features``; a field that all parts lack stays None."""
+
+    def join_field(name: str) -> Array | None:
+        answers = [answer for part in parts if (answer := getattr(part, name)) is not None]
+        join = add_in_order if name == "features" else join_arrays
+        return join(answers) if answers else None
+
+    return type(parts[0])(*(join_field(name) for name in parts[0]._fields))
+
+
 def add_in_order(parts: Sequence[Array]) -> Array:
     """Sums of features."""
     total = np.array(parts[0], dtype=np.float64)

@@ -12,22 +12,25 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from tacit.data.arrays import Array, Rows
-from tacit.oracle.capabilities import FusesPlanes, ScoresCells, SumsDifferences
+from tacit.oracle.capabilities import FusesPlanes, ScalesLoss, ScoresCells, SumsDifferences
 from tacit.oracle.contracts import TARGET, Assignment, Oracle, capability, take_code
 
 MAX_CODES = 20_000_000
 """Entries of codes that are sent in one question about planes: few round trips, and bounded memory."""
-
 
 VISIT_STEPS = 2
 """How many times one visit moves weight from one output to another."""
 
 
 class Plane(NamedTuple):
-    """``gradient·w + offset``, a lower bound on Σ c_i ξ_i(w) at every w."""
+    """``gradient·w + offset``, a lower bound on Σ c_i ξ_i(w) at every w.
+
+    ``excess`` is how far Σ c_i ξ_i may be above the plane at the point where inference found it: 0 where that is exact.
+    """
 
     gradient: Array
     offset: float
+    excess: float = 0.0
 
     def value(self, w: Array) -> float:
         return float(self.gradient @ w) + self.offset
@@ -65,7 +68,7 @@ class Task:
         return self.oracle.predict_augmented(w, rows, target=target, rescaling=self.rescaling)
 
     def slack(self, w: Array, rows: Rows = None) -> tuple[Array, Assignment]:
-        """ξ_i(w) of every row, and the assignment that attains it."""
+        """ξ_i(w) of every row, or an upper bound where inference gives that, and the assignment that was found."""
         best = self.predict_augmented(w, rows)
         slack = best.value
         if self.rescaling == "margin":
@@ -107,10 +110,26 @@ class Task:
         """The assignment that attains every ξ_i(w), and its plane; in one question where the rows are elsewhere."""
         fused = self._fused
         if fused is None:
-            code = self.predict_augmented(w).code
-            return code, self.plane(code)
+            return self.plane_at(w)
         best, gradient = fused.tangent(w, self.weights, self.target, self.rescaling)
-        return best.code, Plane(gradient, self._measure(best.code)[2])
+        return best.code, self._with_excess(Plane(gradient, self._measure(best.code)[2]), best, w)
+
+    def plane_at(self, w: Array) -> tuple[Array, Plane]:
+        """The assignment that attains every ξ_i(w), or the best that is found, and its plane."""
+        best = self.predict_augmented(w)
+        return best.code, self._with_excess(self.plane(best.code), best, w)
+
+    def _with_excess(self, plane: Plane, best: Assignment, w: Array) -> Plane:
+        """The plane of an answer, with what its upper bounds leave open."""
+        if not self.is_bounded:
+            return plane
+        most = best.value if self.baseline is None else best.value - self.baseline
+        return plane._replace(excess=max(float((self.weights * most).sum()) - plane.value(w), 0.0))
+
+    @cached_property
+    def is_bounded(self) -> bool:
+        """Whether answers are upper bounds that their assignments need not attain."""
+        return self.rescaling == "slack" and capability(self.oracle, ScalesLoss) is not None
 
     def _measure(self, code: Array, rows: Rows = None) -> tuple[Array, Array, float]:
         """An assignment without `TARGET`, the coefficient of every row in its plane, and the offset of that."""
@@ -164,9 +183,13 @@ class Task:
         return float(np.finfo(np.float64).eps * (self.weights * np.abs(values)).sum())
 
     def objective(self, w: Array) -> float:
-        """Ω(w) + Σ c_i ξ_i(w) in double precision, by one pass of the oracle."""
-        exact = replace(self, oracle=self.oracle.exact())
-        return self.penalty.value(w) + exact.plane(exact.predict_augmented(w).code).value(w)
+        """Ω(w) + Σ c_i ξ_i(w) in double precision, or an upper bound of it; see `certify`."""
+        return self.certify(w)[0]
+
+    def certify(self, w: Array) -> tuple[float, float]:
+        """The objective by one pass of the oracle, and how far it may be above Ω(w) + Σ c_i ξ_i(w)."""
+        plane = replace(self, oracle=self.oracle.exact()).plane_at(w)[1]
+        return self.penalty.value(w) + plane.value(w) + plane.excess, plane.excess
 
 
 class Penalty(Protocol):

@@ -14,7 +14,7 @@ from tacit.data.parameters import numbers, shorten
 from tacit.penalties.quadratic import add_proximal
 from tacit.runtime.archive import record
 
-NAMED_GROUPS = ("auto", "label-state", "state", "feature")
+NAMED_GROUPS = ("auto", "label-state", "state", "feature", "weight")
 """Names of groups that `tacit.penalties.GroupNorm` knows."""
 
 
@@ -29,10 +29,11 @@ class GroupNorm:
     Parameters
     ----------
     groups : the group of every weight, whole numbers from 0; or of every input feature, shared by all classes and
-        states; or a name. "feature" makes every input feature a group, "state" every hidden state, "label-state" every
-        pair of label and hidden state. The last two are for problems with separate weights for each pair, such as
-        ``Transforms(..., blocks="class and state")``. "auto" is "label-state" where there are such weights, and else
-        makes every row of a block a group: a class, a position of a motif
+        states; or a name. "weight" makes every weight a group, which is the L1 norm. "feature" makes every input
+        feature a group, "state" every hidden state, "label-state" every pair of label and hidden state. The last two
+        are for problems with separate weights for each pair, such as ``Transforms(..., blocks="class and state")``.
+        "auto" is "label-state" where there are such weights, and else makes every row of a block a group: a class, a
+        position of a motif
     weights : λ, one positive number for all groups or one each. Infinity switches a group off. Zero is an error:
         without a penalty no lower bound holds; use a small number
     pull, centre : a proximal term ½ pull ‖w − centre‖², which solvers add
@@ -196,6 +197,8 @@ class _Cut(NamedTuple):
 
 def name_groups(name: str, schema: Any) -> Array:
     """The groups of a name, for the blocks of a schema."""
+    if name == "weight":
+        return np.arange(schema.n_params)
     if name == "feature":
         return repeat_groups(np.arange(schema.n_features), schema)
     if name == "auto":

@@ -1,7 +1,9 @@
 from tacit.dna.motif.problem import Motif as Motif
 from tacit.dna.motif.sites import MotifSites as MotifSites
+from tacit.problems.bags.problem import Bags as Bags
 from tacit.problems.candidates import Candidates as Candidates
 from tacit.problems.chain.problem import Chain as Chain
+from tacit.problems.chain.sequence_class import SequenceClass as SequenceClass
 from tacit.problems.multiclass import Multiclass as Multiclass
 from tacit.problems.per_sample import PerSample as PerSample
 from tacit.problems.rotation import rotations as rotations

@@ -42,7 +42,7 @@ class Candidates(TableProblem):
     (array(['x', 'y', 'x'], dtype='<U1'), array([1, 0, 0]))
     """
 
-    hidden_losses = ("exact", "overlap")
+    hidden_losses: tuple[str, ...] = ("exact", "overlap")
     takes_table = False
 
     def read(self, X: Any) -> Any:

@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 
 from tacit.data.arrays import Array, as_csr, find_uneven, first_non_finite
 from tacit.data.lines import one_line
+from tacit.data.parameters import plain_array
 from tacit.data.shards import Shards, read_table_shards
 from tacit.oracle import Example
 from tacit.oracle.contracts import KnownHidden
@@ -42,6 +43,8 @@ class Multiclass(TableProblem):
             return read_table_shards(X)
         if sparse.issparse(X):
             X = as_csr(X)
+        elif hasattr(X, "__array__") and not hasattr(X, "columns"):
+            X = plain_array(X, "X")
         kinds = [np.float64, np.float32]
         try:
             X = check_array(X, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, input_name="X")

@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 
 from tacit.data.arrays import Array, first_non_finite, is_table
 from tacit.data.labels import read_classes
-from tacit.data.parameters import even_table, shorten
+from tacit.data.parameters import ArrayError, even_table, plain_array, shorten
 from tacit.data.shards import Shards, read_table_shards
 from tacit.data.specs import choice, estimator, optional, parameter, whole
 from tacit.oracle import CapabilityError, Example, HiddenLoss, PairLoss, Schema
@@ -139,7 +139,9 @@ class Transforms(ClassProblem):
         if sparse.issparse(X):
             raise TypeError("X must be dense, got a sparse matrix; call toarray() first")
         try:
-            X = np.asarray(X)
+            X = plain_array(X, "X")
+        except ArrayError:
+            raise
         except ValueError as error:
             shapes = [_shape(x) for x in X]
             other = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)

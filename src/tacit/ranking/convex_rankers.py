@@ -157,6 +157,10 @@ class GlobalRanker(Ranker):
         check_table("coef_", self.coef_, (self.n_relevances_,))
 
 
+MAX_STEPS_PER_QUERY = 10_000
+"""Steps of a fit at prediction time, whatever ``max_iter`` is: a model file may ask for any number."""
+
+
 @estimator
 class TransductiveRanker(Ranker):
     """A weight vector per query, learned at prediction time from its nearest training queries.
@@ -195,7 +199,7 @@ class TransductiveRanker(Ranker):
     tol: float = parameter(positive, default=1e-2)
     max_iter: int = parameter(whole(), default=1000)
     verbose: int = 1
-    learned: ClassVar = {"objective_": finite, "bound_": finite}
+    learned: ClassVar = {"objective_": finite, "bound_": finite, "C_": positive}
 
     def fit(
         self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, qid: Any = None, query_features: Any = None
@@ -240,7 +244,8 @@ class TransductiveRanker(Ranker):
         found = np.empty((len(sets), self.n_relevances_))
         for i, chosen in enumerate(sets):
             part = training.take(chosen)
-            found[i] = _solve(self, ranking_task(part.oracle(), self.C_, part.weight), 0, start=start).w
+            task = ranking_task(part.oracle(), self.C_, part.weight)
+            found[i] = _solve(self, task, 0, most=MAX_STEPS_PER_QUERY, start=start).w
         return np.asarray(found[which.ravel()] / self.scale_)
 
     def check_learned(self) -> None:
@@ -277,8 +282,9 @@ def _find_C(ranker: Any, training: Training) -> tuple[float, Array | None]:
     return choose_C(training, weigh)
 
 
-def _solve(ranker: Any, task: Task, verbose: int, **options: Any) -> Solution:
-    limits: dict[str, Any] = {"tol": float(ranker.tol), "max_iter": int(ranker.max_iter), "verbose": verbose}
+def _solve(ranker: Any, task: Task, verbose: int, most: int | None = None, **options: Any) -> Solution:
+    steps = int(ranker.max_iter) if most is None else min(int(ranker.max_iter), most)
+    limits: dict[str, Any] = {"tol": float(ranker.tol), "max_iter": steps, "verbose": verbose}
     return minimise(task, ranker.solver or Bundle(), **limits, **options)
 
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.data.arrays import Array, as_csr
-from tacit.data.parameters import file_path, is_list, numbers, one_of, random_numbers, shorten, whole_number
+from tacit.data.parameters import (
+    file_path,
+    is_list,
+    numbers,
+    one_of,
+    plain_array,
+    random_numbers,
+    shorten,
+    whole_number,
+)
+from tacit.data.reading import MAX_BYTES, GuardedStream, reading
+from tacit.data.text_files import TextReader
 from tacit.ranking.counting import keep_best
 
 BLOCK_ENTRIES = 4_000_000
@@ -36,7 +48,7 @@ class Graded(NamedTuple):
 def read_whole_numbers(values: Any) -> Array:
     """An array of whole numbers from −1 up to `MAX_NUMBER`; an empty one of floats for anything else, to be refused."""
     try:
-        table = np.asarray(values)
+        table = plain_array(values)
     except (ValueError, TypeError, OverflowError):  # rows of several lengths
         return np.zeros((0, 0, 0))
     if table.dtype.kind not in "iu" or (table.size and not -1 <= table.min() <= table.max() <= MAX_NUMBER):
@@ -137,15 +149,21 @@ def tag_relevance(query_tags: Any, item_tags: Any, overlap: str = "jaccard") -> 
     return rows, (queries.shape[0], items.shape[0])
 
 
-def read_svmlight(path: Any, sizes: Any = None) -> tuple[Array, Array, Array]:
+MAX_NUMBERS = 1 << 28
+"""Rows times features of an svmlight file: its table takes 2 GiB."""
+
+
+def read_svmlight(path: Any, sizes: Any = None, max_bytes: Any = MAX_BYTES) -> tuple[Array, Array, Array]:
     """The rows of an svmlight file with query ids, or with the number of rows per query in ``sizes``."""
     from sklearn.datasets import load_svmlight_file
 
     target = file_path("path", path)
     if not target.is_file():
         raise FileNotFoundError(f"{shorten(str(target))} is not a file; check the path")
+    room = whole_number("max_bytes", max_bytes, 1, 1 << 62)
     try:
-        X, y, qid = load_svmlight_file(str(target), query_id=True)
+        with reading(target), io.BufferedReader(GuardedStream(target, room), 1 << 16) as stream:
+            X, y, qid = load_svmlight_file(stream, query_id=True)
     except (ValueError, OverflowError, UnicodeDecodeError) as error:
         raise ValueError(f"{shorten(str(target))} is not an svmlight file: {shorten(str(error))}") from error
     if sizes is None:
@@ -157,6 +175,11 @@ def read_svmlight(path: Any, sizes: Any = None) -> tuple[Array, Array, Array]:
             raise ValueError(f"{shorten(str(target))}: {error}") from error
     else:
         group = _read_sizes(sizes)
+    if X.shape[0] * X.shape[1] > MAX_NUMBERS:
+        raise ValueError(
+            f"{shorten(str(target))} has {X.shape[0]} rows of {X.shape[1]} features, more than {MAX_NUMBERS} numbers; "
+            "number the features from 1 without gaps, or split the file"
+        )
     values = X.toarray()
     if not np.isfinite(values).all():
         raise ValueError(f"{shorten(str(target))} contains NaN or infinity; replace them by numbers")
@@ -166,8 +189,9 @@ def read_svmlight(path: Any, sizes: Any = None) -> tuple[Array, Array, Array]:
 def _read_sizes(sizes: Any) -> Array:
     if not isinstance(sizes, str) and not hasattr(sizes, "__fspath__"):
         return read_whole_numbers(sizes)
-    text = file_path("sizes", sizes).read_text(encoding="utf-8").split()
-    if not all(word.isdigit() for word in text):
+    reader = TextReader(file_path("sizes", sizes))
+    text = [word for _, line in reader.lines() for word in reader.split(line)]
+    if not all(word.isdecimal() and len(word) < 18 for word in text):
         raise ValueError(f"{shorten(str(sizes))} must contain one whole number per query")
     return np.array([int(word) for word in text], dtype=np.int64)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from tacit.data.arrays import Array, check_offsets, is_table
 from tacit.data.parameters import numbers, shorten, whole_number
+from tacit.data.reading import MAX_BYTES
 from tacit.ranking.judgements import (
     MAX_GAIN,
     check_rows,
@@ -213,15 +214,16 @@ class Triplets:
         return cls(*graded, gains=read_gains(grades, gain))
 
     @staticmethod
-    def from_svmlight(path: Any, sizes: Any = None) -> JudgedRows:
+    def from_svmlight(path: Any, sizes: Any = None, *, max_bytes: int = MAX_BYTES) -> JudgedRows:
         """Read a file of judged rows: a grade, ``qid:`` and features per line, the format of LETOR.
 
         Parameters
         ----------
-        path : the file
+        path : the file, unpacked if its name ends in ``.gz``
         sizes : rows per query for a file without ``qid:``, as numbers, or as a file with one per line
+        max_bytes : bytes that are read at the most; the table may have 2^28 numbers
         """
-        X, y, group = read_svmlight(path, sizes)
+        X, y, group = read_svmlight(path, sizes, max_bytes)
         return JudgedRows(X, y, group, Triplets.from_groups(y, group))
 
     @property

@@ -17,8 +17,6 @@ import io
 import json
 import math
 import os
-import tempfile
-import time
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -28,6 +26,8 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import file_path, is_whole, reason, shorten
+from tacit.data.unfinished import make_unfinished
+from tacit.data.unfinished import remove_unfinished as remove_unfinished  # of archives, for who writes them
 from tacit.exports import find_exported
 
 FORMAT = 1
@@ -35,13 +35,6 @@ HEADER = "header.json"
 
 MAX_HEADER = 1 << 25
 """Bytes of JSON in a file at the most: as Python objects they can take twenty times as much memory."""
-
-UNFINISHED = ".tacit-", ".part"
-"""How the names of files that are being written begin and end."""
-
-STALE_AFTER = 600.0
-"""Seconds after which an unfinished file that nobody wrote to was left by a process that was killed."""
-
 
 K = TypeVar("K", bound=type)
 
@@ -110,14 +103,14 @@ def write_archive(
             f"{len(envelope)} bytes of text, where at most {MAX_HEADER} are written; store labels and hidden values as "
             "numbers, or as arrays of strings"
         )
-    begin, end = UNFINISHED
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=begin, suffix=end)
+        temporary = make_unfinished(target.parent)
     except OSError as error:
         raise _explain(error, path, "written") from error
     try:
-        with os.fdopen(handle, "wb") as stream:
-            os.chmod(temporary, _mode(target))
+        with temporary.open("r+b") as stream:
+            if os.path.exists(target):  # it keeps its permissions
+                os.chmod(temporary, target.stat().st_mode & 0o777)
             with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
                 archive.writestr(HEADER, envelope)
                 for name, blob in blobs.items():
@@ -126,33 +119,11 @@ def write_archive(
             os.fsync(stream.fileno())
         os.replace(temporary, target)
     except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise _explain(error, path, "written") from error
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-
-
-def remove_unfinished(folder: str | os.PathLike[str]) -> int:
-    """Remove unfinished files that killed processes left in a folder; returns how many there were.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     left = Path(folder) / ".tacit-x1y2.part"
-    ...     _ = left.write_bytes(b"half of a file")
-    ...     os.utime(left, (0, 0))
-    ...     remove_unfinished(folder)
-    1
-    """
-    begin, end = UNFINISHED
-    removed = 0
-    try:
-        for file in Path(folder).glob(f"{begin}*{end}"):
-            if time.time() - file.stat().st_mtime > STALE_AFTER:
-                file.unlink()
-                removed += 1
-    except OSError:  # another process was faster, or may remove files where this one may not
-        pass
-    return removed
 
 
 def kind_of(path: str | os.PathLike[str]) -> str | None:
@@ -264,15 +235,6 @@ def _explain(error: OSError, path: Any, done: str) -> OSError:
     """The same error with the user's path in it, and what could not be done."""
     message = f"{shorten(os.fspath(path))} could not be {done}: {error.strerror or error}"
     return OSError(error.errno, message) if error.errno else OSError(message)
-
-
-def _mode(target: Path) -> int:
-    """The permissions of the file that is replaced, else those of any new file."""
-    if os.path.exists(target):
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 def _npy(name: str, value: Array) -> bytes:

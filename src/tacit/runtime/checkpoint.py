@@ -26,6 +26,8 @@ CHECKSUMS = {
     "labels": ("samples",),
     "sample weights and C": ("C", "samples"),
     "penalty": ("problem", "weights in w"),
+    "features for θ": ("conditional", "features, labels and losses"),
+    "theta_penalty": ("conditional", "features for θ"),
     "sequences and labels": (),
     "relevances of triplets": (),
     "queries": (),
@@ -59,6 +61,10 @@ class Checkpoint:
         remove_unfinished(Path(os.path.realpath(self.path)).parent)
         self._fingerprint = {name: _without_addresses(value) for name, value in fingerprint.items()}
         self._due = 0.0
+
+    def require(self, name: str, value: Any) -> None:
+        """Add to the fingerprint."""
+        self._fingerprint[name] = _without_addresses(value)
 
     def is_due(self) -> bool:
         return self.every_step or time.perf_counter() >= self._due

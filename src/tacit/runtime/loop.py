@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
-from tacit.data.parameters import is_positive, is_whole, number
+from tacit.data.parameters import check_verbose, is_positive, is_whole, number
 
 LINE_EVERY = 5.0
 """Seconds between two plain lines of progress."""
@@ -161,6 +161,7 @@ class Progress:
     """
 
     def __init__(self, verbose: int, total: int | None) -> None:
+        check_verbose(verbose)
         self.bar: Any = None
         self._writes_lines = is_whole(verbose) and verbose >= 2
         self._total = total

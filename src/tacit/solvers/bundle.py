@@ -144,10 +144,10 @@ class Bundle(Solver):
         if np.array_equal(tidy, w):
             return state
         state = copy.copy(state)
-        plane = task.plane(task.predict_augmented(tidy).code)
+        plane = task.plane_at(tidy)[1]
         lower = task.penalty.value(tidy) + plane.value(tidy)
         if lower <= objective + MAX_TIDY_SHARE * max(objective - state.bound, 0.0):
-            state.best = tidy, lower
+            state.best, state.excess = (tidy, lower), plane.excess
         return state
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> BundleState:
@@ -237,7 +237,7 @@ class BundleState(State):
         self.add_if_new(code, plane, task.penalty)
         objective = penalty + plane.value(w)
         if not objective >= self.best[1]:
-            self.best = w, objective
+            self.best, self.excess = (w, objective), plane.excess
 
     def add_if_new(self, code: Array, plane: Plane, penalty: Penalty) -> None:
         """Append a plane unless the model has the same one already."""
@@ -399,6 +399,8 @@ def choose(task: Task, tol: float) -> Solver:
     has_dual = capability(oracle, KeepsDual) is not None
     if runs_python(oracle) and not has_dual:
         return FrankWolfe() if tol >= MIN_TOLERANCE and _is_small(task) else Bundle()
+    if task.rescaling != "margin":  # dual variables are for margin rescaling
+        return Bundle()
     if has_long_codes(oracle) and has_dual and oracle.n_params > MAX_PLANE_NUMBERS:
         return FrankWolfe()
     if has_long_codes(oracle) and has_dual and oracle.n_samples >= MIN_SEQUENCES and _is_small(task):

@@ -217,8 +217,8 @@ class FrankWolfeState(State):
 
     def evaluate(self, task: Task, w: Array, dual: Any = None) -> Array:
         """Compute the objective at ``w``; returns the code of the plane there."""
-        code = task.predict_augmented(w).code
-        self.record_point(task, w, code, task.plane(code), dual)
+        code, plane = task.plane_at(w)
+        self.record_point(task, w, code, plane, dual)
         return code
 
     def record_point(self, task: Task, w: Array, code: Array, plane: Plane, dual: Any = None) -> None:
@@ -226,7 +226,7 @@ class FrankWolfeState(State):
         objective = task.penalty.value(w) + plane.value(w)
         self.codes = (*self.codes, code)[-MAX_CODES:]
         if not objective >= self.best[1]:
-            self.best = w.copy(), objective
+            self.best, self.excess = (w.copy(), objective), plane.excess
             self.best_dual = dual.copy() if dual is not None and dual.has_variables else None
 
 
@@ -374,7 +374,7 @@ class BlockPlanes(Dual):
             self.slopes[b, 0] += part * (self.slopes[b, slot] - self.slopes[b, 0])
             self.levels[b, 0] += part * (self.levels[b, slot] - self.levels[b, 0])
             shares[0], shares[slot] = total, 0.0
-        self.slopes[b, slot], self.levels[b, slot] = plane
+        self.slopes[b, slot], self.levels[b, slot] = plane.gradient, plane.offset
         return slot
 
     def _move_slope(self, change: Array) -> None:

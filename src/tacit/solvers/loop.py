@@ -31,7 +31,7 @@ ROUNDING = 1e-10
 
 @record
 class Step(NamedTuple):
-    """One line of the history: the best objective and the best lower bound after a step."""
+    """One line of the history: the objective of the best point, or an upper bound of it, and the best lower bound."""
 
     iteration: int
     seconds: float
@@ -49,7 +49,8 @@ class Solution(NamedTuple):
 
     ``planes`` are codes that warm-start another task. So does ``dual``, the last dual point of a solver that keeps one
     (`FrankWolfe`). ``variables`` are the dual variables of ``w`` itself, None if it has none.
-    ``in_single_precision`` says that the passes of the solver rounded to single precision.
+    ``in_single_precision`` says that the passes of the solver rounded to single precision. ``inference_gap`` is the
+    part of the gap that inference leaves open at ``w``, which no solver can close: 0 where inference is exact.
     """
 
     w: Array
@@ -61,6 +62,7 @@ class Solution(NamedTuple):
     dual: Mapping[str, Array] | None = None
     variables: Mapping[str, Array] | None = None
     in_single_precision: bool = False
+    inference_gap: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -73,6 +75,8 @@ class Solution(NamedTuple):
         gap = abs(self.objective - self.bound)
         share = gap / max(abs(self.objective), 1e-300)
         state = f"gap {gap:.2g} ({share:.2g} of the objective) after {steps} steps"
+        if self.inference_gap > 0:
+            state += f"; slack rescaling leaves {self.inference_gap:.2g} open, because its inference finds bounds"
         return {
             Status.CONVERGED: f"converged: {state}",
             Status.MAX_ITER: f"not converged: {state}; raise max_iter, raise tol or lower C",
@@ -110,7 +114,8 @@ class State:
 
     Parameters
     ----------
-    w, objective : a point and its objective, in `best`
+    w, objective : a point and its objective, in `best`. Where inference finds bounds, that is the objective of the
+        outputs that were found, a lower bound; ``excess`` is how far the true one may be above it
     bound : a lower bound on the optimum
     """
 
@@ -119,6 +124,7 @@ class State:
     def __init__(self, w: Array, objective: float = math.inf, bound: float = -math.inf) -> None:
         self.best: tuple[Array, float] = w, objective
         self.bound = bound
+        self.excess = 0.0
         self.codes: tuple[Array, ...] = ()  # of planes, for warm starts
         self.gap_then, self.idle = math.inf, 0
 
@@ -159,11 +165,12 @@ class State:
     def snapshot(self) -> Mapping[str, Any]:
         """Everything that `Solver.restore` needs to go on, as arrays and numbers."""
         w, objective = self.best
-        return {**self.simple_fields(), "best.w": w, "best.objective": objective, "codes": self.planes()}
+        best = {"best.w": w, "best.objective": objective, "best.excess": self.excess}
+        return {**self.simple_fields(), **best, "codes": self.planes()}
 
     def simple_fields(self) -> dict[str, Any]:
         """What checkpoints keep as it is: numbers, and arrays whose shapes do not change."""
-        left_out = ("best", "codes", *self.unsaved)
+        left_out = ("best", "excess", "codes", *self.unsaved)
         return {name: value for name, value in vars(self).items() if name not in left_out and name[0] != "_"}
 
     def restore_fields(self, task: Task, snapshot: Mapping[str, Any]) -> None:
@@ -177,6 +184,7 @@ class State:
                 setattr(self, name, type(value)(stored_number(snapshot, name, 0 if is_from_zero else -math.inf)))
         w = stored_array(snapshot, "best.w", (task.oracle.n_params,))
         self.best = w, stored_number(snapshot, "best.objective")
+        self.excess = stored_number(snapshot, "best.excess", 0) if "best.excess" in snapshot else 0.0
         self.codes = stored_codes(snapshot, "codes", task.oracle.accepts)
 
 
@@ -308,7 +316,7 @@ class Solve:
 
     def verdict(self, now: Solving) -> Status | None:
         line = now.history[-1]
-        if self._is_small(line.objective, line.bound):
+        if self._is_small(line.objective, line.bound, now.state.excess):
             return Status.CONVERGED
         above = line.bound - line.objective
         if self.solver.is_done(now.state) or above > max(self.tol, 1e-12) * abs(line.objective):
@@ -323,32 +331,37 @@ class Solve:
     def certify(self, last: Solving, status: Status) -> Solution:
         """The solution, its objective in double precision, and a status that this objective confirms."""
         task, state = self.task, self.solver.finish(self.task, last.state)
-        w, objective = state.best
+        w, excess = state.best[0], state.excess
+        objective = state.best[1] + excess
         history = [*last.history[:-1], last.history[-1]._replace(objective=objective, bound=state.bound)]
         is_single = task.oracle.exact() is not task.oracle
-        if is_single:
-            objective = task.objective(w)
+        if is_single or task.is_bounded:
+            objective, excess = task.certify(w)
         if status in (Status.CONVERGED, Status.STALLED, Status.MAX_ITER):
             room = 2 if status is Status.CONVERGED else 1  # the exact objective may open a gap that was closed
-            is_small = self._is_small(objective, state.bound, room)
+            is_small = self._is_small(objective, state.bound, excess, room)
             is_proven = is_small and task.rounding(w) <= max(self.tol * abs(objective), self.gap)
             status = Status.CONVERGED if is_proven else Status.STALLED if status is Status.CONVERGED else status
         bound = min(state.bound, objective) if status is Status.CONVERGED else state.bound
         ends = state.planes(), history, state.dual(), state.variables()
-        return Solution(w, status, objective, bound, *ends, in_single_precision=is_single)
+        part = min(excess, max(objective - bound, 0.0))
+        return Solution(w, status, objective, bound, *ends, in_single_precision=is_single, inference_gap=part)
 
     def _with_line(self, state: State, history: tuple[Step, ...]) -> Solving:
         iteration = history[-1].iteration + 1 if history else 0
-        line = Step(iteration, time.perf_counter() - self._began, state.best[1], state.bound, state.n_planes)
+        objective = state.best[1] + state.excess
+        line = Step(iteration, time.perf_counter() - self._began, objective, state.bound, state.n_planes)
         _check_finite(line)
         return Solving(state, (*history, line))
 
-    def _is_small(self, objective: float, bound: float, room: float = 1.0) -> bool:
+    def _is_small(self, objective: float, bound: float, excess: float, room: float = 1.0) -> bool:
         """Whether a gap proves the optimum: relative to the objective and the distance from F(0), or by itself.
 
-        A bound that is clearly above the objective proves only that rounding is larger than the gap.
+        A bound that is clearly above the objective proves only that rounding is larger than the gap. What inference
+        leaves open (``excess``) does not count: it stays in the certificate, but a solver cannot close it.
         """
         gap, tol = objective - bound, room * self.tol
+        gap = max(gap - excess, 0.0) if excess > 0 else gap
         if abs(gap) <= room * self.gap:
             return True
         trivial = self.task.trivial

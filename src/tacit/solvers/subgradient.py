@@ -157,8 +157,7 @@ class SubgradientState(State):
     def certify(self, task: Task, w: Array | None = None) -> None:
         """Compute the objective at a point, at the mean if none is given."""
         w = self.mean if w is None else w
-        code = task.predict_augmented(w).code
-        self.record_point(task, w, code, task.plane(code))
+        self.record_point(task, w, *task.plane_at(w))
         self.certified = self.passes
         growth = ONLINE_GROWTH if _can_learn_online(task) else CERTIFICATE_GROWTH
         self.next_certificate = max(self.passes + 1, math.ceil(growth * self.passes))
@@ -168,4 +167,4 @@ class SubgradientState(State):
         objective = task.penalty.value(w) + plane.value(w)
         self.codes = (*self.codes, code)[-MAX_CODES:]
         if not objective >= self.best[1]:
-            self.best = w, objective
+            self.best, self.excess = (w, objective), plane.excess

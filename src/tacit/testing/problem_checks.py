@@ -11,8 +11,9 @@ from scipy.special import logsumexp, softmax
 from sklearn.base import clone
 
 from tacit.data.arrays import Array
-from tacit.oracle import EnumerableOracle, Example, Oracle, Problem, capability, take_code
-from tacit.oracle.capabilities import GivesLogPartition, SumsDifferences, SumsOutputs
+from tacit.oracle import Assignment, EnumerableOracle, Example, Oracle, Problem, capability, take_code
+from tacit.oracle.capabilities import GivesLogPartition, ScalesLoss, SumsDifferences, SumsOutputs
+from tacit.oracle.contracts import rescalings
 from tacit.penalties import Quadratic
 from tacit.problems import PerSample
 from tacit.testing.enumeration import Enumeration, assert_that, same
@@ -96,8 +97,9 @@ def _check_maxima(name: str, oracle: Oracle, table: Enumeration, w: Array) -> No
         if inside[i][t] == inside[i].max():
             own, preferred = (take_code(oracle, code, slice(i, i + 1)) for code in (preferring.code, truth))
             assert_that(np.array_equal(own, preferred), f"{name}.impute: a tie of sample {i} must go to `prefer`")
-    rescalings = getattr(oracle, "rescalings", ("margin",))  # listed outputs can also be left out
-    for rescaling, rivals in itertools.product(rescalings, (False, True) if "slack" in rescalings else (False,)):
+    offered, is_bounded = rescalings(oracle), capability(oracle, ScalesLoss) is not None
+    leaves_out = "slack" in offered and not is_bounded  # listed outputs can also be left out
+    for rescaling, rivals in itertools.product(offered, (False, True) if leaves_out else (False,)):
         values = []
         for i in rows:
             t = table.target(i)
@@ -106,8 +108,20 @@ def _check_maxima(name: str, oracle: Oracle, table: Enumeration, w: Array) -> No
             values.append(np.where(table.is_true[i], -np.inf, value) if rivals else value)
         found = oracle.predict_augmented(w, target=truth, rescaling=rescaling, rivals=rivals)
         what = f"{name}.predict_augmented(rescaling={rescaling!r}, rivals={rivals})"
+        if rescaling == "slack" and is_bounded:
+            _check_bounded(what, oracle, w, truth, found, np.array([max(v.max(), 0.0) for v in values]))
+            continue
         _compare(what, [v.max() for v in values], found.value)
         _check_attained(what, oracle, table, w, found.code, found.value, values)
+
+
+def _check_bounded(what: str, oracle: Oracle, w: Array, truth: Array, found: Assignment, exact: Array) -> None:
+    """The largest product must be between that of the output that was found and the value, which is an upper bound."""
+    product = oracle.loss(found.code) * (1 + oracle.score(w, found.code) - oracle.score(w, truth))
+    room = 1e-9 + 1e-5 * np.abs(exact)  # scores may be in single precision
+    for i in np.flatnonzero((product > exact + room) | (exact > found.value + room)):
+        between = f"between {product[i]}, what its output has, and the bound {found.value[i]}"
+        assert_that(False, f"{what}: the largest product of sample {i} must be {between}, but it is {exact[i]}")
 
 
 def _check_attained(
@@ -160,6 +174,10 @@ def _check_expectations(name: str, oracle: Any, table: Enumeration, rng: np.rand
         _compare(f"{what}, label", true_logs / scale, found.label / scale)
         _compare(f"{what}, truth", true_logs / scale, found.truth / scale)
         _compare(f"{what}, features", free @ means + label @ true_means, found.features)
+        soft = oracle.expectations(w, free=free, truth=label, power=power, augmented=True)
+        logs_of_losses, means = _enumerate_sums(table, w, power, everything, table.losses)
+        _compare(f"{what}, free with losses", logs_of_losses / scale, soft.free / scale)
+        _compare(f"{what}, features with losses", free @ means + label @ true_means, soft.features)
         summed = capability(oracle, GivesLogPartition)
         if power == 1.0 and summed is not None:
             _compare(f"{name}.log_partition at scores of {scale:g}", logs / scale, summed.log_partition(w) / scale)
@@ -172,11 +190,13 @@ def _check_expectations(name: str, oracle: Any, table: Enumeration, rng: np.rand
     _compare_slopes(f"{name}.expectations: the sums", rise, slope, atol=1e-8)
 
 
-def _enumerate_sums(table: Enumeration, w: Array, power: float, among: list[Array]) -> tuple[Array, Array]:
-    """log Σ exp(power·s) and E[Ψ] of every sample, over the outputs of these masks."""
+def _enumerate_sums(
+    table: Enumeration, w: Array, power: float, among: list[Array], losses: Any = None
+) -> tuple[Array, Array]:
+    """log Σ exp(power·s) and E[Ψ] of every sample, over the outputs of these masks; with losses, of ℓ + s."""
     logs, means = [], []
-    for psi, mask in zip(table.features, among, strict=True):
-        scores = np.where(mask, power * (psi.astype(float) @ w), -np.inf)
+    for psi, mask, loss in zip(table.features, among, losses or [0.0] * table.n, strict=True):
+        scores = np.where(mask, power * (psi.astype(float) @ w + loss), -np.inf)
         logs.append(logsumexp(scores))
         means.append(softmax(scores) @ psi)
     return np.array(logs), np.array(means)

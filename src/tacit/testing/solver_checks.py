@@ -29,7 +29,7 @@ def check_solver(solver: Solver, seeds: int = 3, tol: float = 1e-4) -> None:
     """
     name = type(solver).__name__
     is_coarse = getattr(solver, "is_coarse", False)
-    tol, most = (0.05, 1000) if is_coarse else (tol, 20000)
+    tol, most = (0.05, 2000) if is_coarse else (tol, 20000)
     sizes = (0.1, 3.0) if is_coarse else (0.1, 3.0, 100.0)
     ran = 0
     for problem, seed, C in itertools.product(problems(), range(seeds), sizes):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import as_array, entries, file_path, is_whole, shorten
+from tacit.data.lines import json_line
+from tacit.data.parameters import as_array, entries, file_path, is_whole, reason, shorten
+from tacit.data.reading import MAX_BYTES, read_text
+from tacit.data.text_files import TextReader, parse_json, refuse_many_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,9 +164,11 @@ BLANKS = ("-", "_", "*", "")
 
 WORD_COLUMN = 3
 LEAST_COLUMNS = 5
+FIELDS_PER_TOKEN = 4
+"""Fields that a line of a token counts as: what the word and the other columns take."""
 
 
-def read_conll(paths: Any) -> list[Document]:
+def read_conll(paths: Any, *, max_bytes: int = MAX_BYTES) -> list[Document]:
     """Read documents with mentions and clusters from CoNLL-2012 files.
 
     Mentions are sorted by start, longer ones first. Clusters are numbered in the order in which they occur. The word is
@@ -172,7 +176,8 @@ def read_conll(paths: Any) -> list[Document]:
 
     Parameters
     ----------
-    paths : one path, or a list of them
+    paths : one path, or a list of them; files that end in ``.gz`` are unpacked
+    max_bytes : bytes that are read of each file at the most
 
     >>> import tempfile, pathlib
     >>> lines = ["#begin document (tale); part 0", *(f"tale 0 {i} {word} - {last}" for i, (word, last) in
@@ -184,7 +189,7 @@ def read_conll(paths: Any) -> list[Document]:
     ('tale', [[0, 1], [2, 4], [2, 3]], [0, 1, 0])
     """
     listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    return [document for path in listed for document in _read_file(file_path("path", path))]
+    return [document for path in listed for document in _read_file(file_path("path", path), max_bytes)]
 
 
 def write_conll(path: Any, documents: Any) -> None:
@@ -222,26 +227,17 @@ class _Lines(NamedTuple):
     sentences: list[list[tuple[int, str]]]
 
 
-def _read_file(path: Path) -> Iterator[Document]:
-    text, where = _read_text(path)
-    parts = list(_split(text.splitlines(), where))
-    if not parts:
+def _read_file(path: Path, max_bytes: Any) -> list[Document]:
+    reader, where = TextReader(path, "utf-8-sig", max_bytes), shorten(str(path))
+    found = [_from_lines(part, where) for part in _split(reader, where)]
+    if not found:
         raise ValueError(f"{where} must have lines '#begin document (name); part 0', as CoNLL-2012 files do")
-    return (_from_lines(part, where) for part in parts)
+    return found
 
 
-def _read_text(path: Path) -> tuple[str, str]:
-    """The content of a file, and its name for errors."""
-    where = shorten(str(path))
-    try:
-        return path.read_text(encoding="utf-8-sig"), where
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{where} is not UTF-8 text (byte {error.start}); convert it") from error
-
-
-def _split(lines: Sequence[str], where: str) -> Iterator[_Lines]:
+def _split(reader: TextReader, where: str) -> Iterator[_Lines]:
     now: _Lines | None = None
-    for number, line in enumerate(lines, 1):
+    for number, line in reader.lines(rare_ends=True):
         if line.startswith("#begin document"):
             if now is not None:
                 raise ValueError(f"{where}, line {number}: '#end document' is missing before '#begin document'")
@@ -262,6 +258,7 @@ def _split(lines: Sequence[str], where: str) -> Iterator[_Lines]:
         elif now is None:
             raise ValueError(f"{where}, line {number}: {shorten(line)} is outside of a document")
         else:
+            reader.count_fields(FIELDS_PER_TOKEN)
             now.sentences[-1].append((number, line))
     if now is not None:
         raise ValueError(f"{where}: '#end document' of {shorten(now.name)} is missing; the file may be truncated")
@@ -338,12 +335,13 @@ def _brackets(document: Document) -> list[list[str]]:
     ]
 
 
-def read_json(path: Any) -> list[Document]:
+def read_json(path: Any, *, max_bytes: int = MAX_BYTES) -> list[Document]:
     """Read documents from a JSON file: one object, a list of objects, or one object per line.
 
     The keys are those of neural coreference systems: ``sentences`` (lists of tokens), ``clusters`` (lists of mentions)
     and ``doc_key``. A mention is the first and the last of its tokens, **both included**, counted through the document.
-    ``mentions`` lists mentions without a cluster; a file without ``clusters`` has only those.
+    ``mentions`` lists mentions without a cluster; a file without ``clusters`` has only those. Files that end in ``.gz``
+    are unpacked; at most ``max_bytes`` are read.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -353,15 +351,20 @@ def read_json(path: Any) -> list[Document]:
     >>> tale.mentions.tolist(), tale.clusters.tolist()
     ([[0, 1], [2, 4], [2, 3]], [0, 1, 0])
     """
-    text, where = _read_text(file_path("path", path))
+    file = file_path("path", path)
+    where = shorten(str(file))
+    text = read_text(file, "utf-8-sig", max_bytes)
+    refuse_many_values(text, where, max_bytes)
     try:
+        found = parse_json(text, where, max_bytes)
+        entries = found if isinstance(found, list) else [found]
+    except ValueError:
+        del text
+        lines = TextReader(file, "utf-8-sig", max_bytes).lines(rare_ends=True)
         try:
-            found = json.loads(text)
-            entries = found if isinstance(found, list) else [found]
-        except json.JSONDecodeError:
-            entries = [json.loads(line) for line in text.splitlines() if line.strip()]
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{where} is neither JSON nor JSON lines: {error}") from error
+            entries = [parse_json(line, f"line {number}") for number, line in lines if line.strip()]
+        except ValueError as error:
+            raise ValueError(f"{where} is neither JSON nor JSON lines: {reason(error)}") from error
     if not entries:
         raise ValueError(f"{where} is empty; give at least one document")
     return [_from_json(entry, f"{where}, document {i}") for i, entry in enumerate(entries)]
@@ -369,7 +372,7 @@ def read_json(path: Any) -> list[Document]:
 
 def write_json(path: Any, documents: Any) -> None:
     """Write documents as JSON lines, in the form that `read_json` takes."""
-    lines = [json.dumps(_entry(document), ensure_ascii=False) for document in read_documents(documents)]
+    lines = [json_line(_entry(document)) for document in read_documents(documents)]
     file_path("path", path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
@@ -393,7 +396,9 @@ def _from_json(entry: Any, where: str) -> Document:
     spans, numbers = [], []
     for number, group in enumerate(groups):
         for span in group if isinstance(group, list) else [group]:
-            is_pair = isinstance(span, list) and len(span) == 2 and all(type(token) is int for token in span)
+            is_pair = (
+                isinstance(span, list) and len(span) == 2 and all(type(t) is int and abs(t) < 1 << 62 for t in span)
+            )
             if not is_pair:
                 raise ValueError(f"{where}: a mention must be [first token, last token], got {shorten(span)}")
             spans.append((span[0], span[1] + 1))

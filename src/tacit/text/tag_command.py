@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 from tacit.commands import INPUT_FILE, CommandRun, c_option, count_noun, examples, number_option, run_options
+from tacit.data.lines import one_line
 from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, confusion_chart, render
 
 MAX_CONFUSIONS = 15
@@ -85,7 +86,7 @@ def _score_lines(scores: Any) -> str:
     """Scores per tag; a precision or recall of nothing is left empty."""
     lines = ["tag\tcount\tprecision\trecall\tf1\n"]
     for tag, count, *shares in scores.per_tag():
-        lines.append("\t".join([tag, str(count), *("" if v != v else f"{v:.4f}" for v in shares)]) + "\n")
+        lines.append("\t".join([one_line(tag), str(count), *("" if v != v else f"{v:.4f}" for v in shares)]) + "\n")
     return "".join(lines)
 
 

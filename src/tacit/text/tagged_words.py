@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.parameters import entries, file_path, one_of, shorten
-from tacit.data.reading import MAX_BYTES, find_file, quote, read_text
+from tacit.data.reading import MAX_BYTES, find_file, quote
+from tacit.data.text_files import TextReader
 
 CONLLU_COLUMNS = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4}
 """Columns of CoNLL-U (https://universaldependencies.org/format.html) that can be read."""
@@ -74,7 +75,10 @@ def read_conllu(
             raise ValueError(f"{where} must have the 10 columns of CoNLL-U, separated by tabs, got {len(columns)}")
         if "-" in columns[0] or "." in columns[0]:
             return None
-        return columns[first], None if columns[second] == "_" else columns[second]
+        if not columns[first].strip():
+            raise ValueError(f"{where} must have a word in its column {word!r}, got {shorten(line)}")
+        found = columns[second].strip()
+        return columns[first], None if found in ("", "_") else found
 
     return _read_lines(file, max_bytes, read_line)
 
@@ -90,7 +94,7 @@ def write_two_columns(path: str | os.PathLike[str], words: Sequence[Any], tags: 
     """Write a word and its tag per line, and an empty line after each sentence; a missing tag is written ``_``."""
     file, text = file_path("path", path), two_columns(words, tags)
     try:
-        file.write_text(text, encoding="utf-8", errors="surrogatepass")
+        file.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise OSError(error.errno, f"{quote(file)} could not be written: {error.strerror or error}") from error
 
@@ -109,11 +113,25 @@ def two_columns(words: Sequence[Any], tags: Sequence[Any]) -> str:
         if len(sentence) != len(own):
             raise ValueError(f"sentence {i} has {len(sentence)} words, but {len(own)} tags; give one tag per word")
         for word, tag in zip(sentence, own, strict=True):
-            if any(c in str(word) for c in "\t\n\r"):
-                raise ValueError(f"sentence {i} has the word {shorten(word)}; words must not have tabs or line ends")
+            if not _survives(f"{word}", "") or (not parts and str(word).startswith("\ufeff")):
+                raise ValueError(
+                    f"sentence {i} has the word {shorten(word)}, which would be read as another; words must not be "
+                    "blank or have tabs and line ends"
+                )
+            if tag is not None and (not _survives(f"{tag}", "_") or str(tag) != str(tag).strip()):
+                raise ValueError(
+                    f"sentence {i} has the tag {shorten(tag)}, which would be read as another; tags must not be blank "
+                    "or '_' (a missing one is None), or have tabs and line ends"
+                )
             parts.append(f"{word}\t{'_' if tag is None else tag}\n")
         parts.append("\n")
     return "".join(parts)
+
+
+def _survives(text: str, other: str) -> bool:
+    """Whether a word or tag is read as it was written."""
+    is_plain = text.isprintable() or not ({"\t", "\n"} & set(text) or any("\ud800" <= c < "\ue000" for c in text))
+    return is_plain and bool(text.strip()) and text != other
 
 
 def _sentences(name: str, given: Any) -> list[list[Any]]:
@@ -134,12 +152,14 @@ def _read_lines(file: Path, max_bytes: Any, read_line: LineReader) -> TaggedWord
     """Read the sentences of a file, which are separated by empty lines."""
     words: list[list[str]] = [[]]
     tags: list[list[str | None]] = [[]]
-    # not `str.splitlines`, which also splits at rarer characters that words may have
-    lines = read_text(file, max_bytes=max_bytes).removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
-    for number, line in enumerate(lines, 1):
+    reader = TextReader(file, max_bytes=max_bytes)
+    # only at line feeds: `str.splitlines` also splits at rarer characters that words may have
+    for number, line in reader.lines():
+        line = line.removeprefix("\ufeff") if number == 1 else line
         if line.strip():
             found = read_line(line, f"{quote(file)}, line {number}")
             if found is not None:
+                reader.count_fields(2)
                 words[-1].append(found[0])
                 tags[-1].append(found[1])
         elif words[-1]:

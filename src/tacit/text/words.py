@@ -374,6 +374,9 @@ class HashedSymbols(Vocabulary):
         self.check()
         return self
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
     def transform(self, X: Any) -> Ragged:
         words, ids, offsets = number_words(X)
         hashes = [zlib.crc32(word.encode("utf-8", "surrogatepass")) % int(self.columns) for word in words]

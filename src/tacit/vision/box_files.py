@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,9 +25,11 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import file_path, numbers, reason, shorten
 from tacit.data.reading import MAX_BYTES, find_file, find_path, quote, read_bytes, read_text
+from tacit.data.text_files import parse_json, read_csv
 from tacit.vision.boxes import MAX_SIDE, BoxTable, check_table, path_parts
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
+SIDES = ("width", "height")
 _MAX_XML = 10_000_000
 
 
@@ -52,20 +55,15 @@ def boxes_csv(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxTa
     array([[ 1. ,  2. , 30. , 40.5]])
     """
     file = find_file(path, "a table of boxes")
+    table = read_csv(file, ("file", *CORNERS), max_bytes=max_bytes)
+    at = {name: j for j, name in enumerate(table.columns)}  # of two columns with one name the last counts
+    kind, sides = at.get("class"), [at.get(name) for name in ("width", "height")]
     rows = []
-    reader = csv.DictReader(io.StringIO(read_text(file, "utf-8-sig", max_bytes), newline=""))
-    try:
-        columns = list(reader.fieldnames or ())
-        missing = [name for name in ("file", *CORNERS) if name not in columns]
-        if missing:
-            raise ValueError(f"{quote(file)} lacks the column {missing[0]!r}; its columns are {shorten(columns)}")
-        for row in reader:
-            where = f"{quote(file)}, line {reader.line_num}"
-            corners = [_number(row[name], f"{where}: {name}") for name in CORNERS]
-            size = [_size(row.get(name), f"{where}: {name}") for name in ("width", "height")]
-            rows.append(_Row(where, row["file"], row.get("class") or "", corners, size))
-    except csv.Error as error:
-        raise ValueError(f"{quote(file)} is not a CSV table ({reason(error)})") from error
+    for number, row in table.rows:
+        where = _Place(file, "line", number)
+        corners = [_number(row[at[name]], where, name) for name in CORNERS]
+        size = [_size(None if j is None else row[j], where, name) for j, name in zip(sides, SIDES, strict=True)]
+        rows.append(_Row(where, row[at["file"]] or "", "" if kind is None else row[kind] or "", corners, size))
     return _make_table(file, rows)
 
 
@@ -108,10 +106,7 @@ def boxes_coco(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxT
     """
     file = find_file(path, "a COCO annotation file")
     text = read_text(file, max_bytes=max_bytes)
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{quote(file)} is truncated or not JSON ({reason(error)})") from error
+    content = parse_json(text, quote(file), max_bytes)
     lists: dict[str, Any] = content if isinstance(content, dict) else {}
     wrong = [name for name in ("images", "categories", "annotations") if not isinstance(lists.get(name), list)]
     if wrong:
@@ -120,14 +115,25 @@ def boxes_coco(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxT
         images = {image["id"]: image for image in lists["images"]}
         names = {kind["id"]: str(kind["name"]) for kind in lists["categories"]}
         notes = enumerate(lists["annotations"])
-        rows = [_coco_row(f"{quote(file)}, annotation {i}", note, images, names) for i, note in notes]
+        rows = [_coco_row(_Place(file, "annotation", i), note, images, names) for i, note in notes]
     except (KeyError, TypeError) as error:
         raise ValueError(f"{quote(file)} is not a COCO file: {reason(error)} is missing or malformed") from error
     return _make_table(file, rows)
 
 
+class _Place(NamedTuple):
+    """Where something stands in a file; the text is made for errors alone, as tables can have millions of rows."""
+
+    file: Path
+    what: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{quote(self.file)}, {self.what} {self.number}"
+
+
 class _Row(NamedTuple):
-    where: str
+    where: Any
     file: str
     name: str
     corners: Sequence[float]
@@ -139,10 +145,10 @@ def _voc_rows(file: Path) -> Iterable[_Row]:
     if root.tag != "annotation":
         raise ValueError(f"{quote(file)} contains <{shorten(root.tag)}>, not a VOC <annotation>")
     image = root.findtext("filename") or f"{file.stem}.jpg"
-    size = [_size(root.findtext(f"size/{name}"), f"{quote(file)}: {name}") for name in ("width", "height")]
+    size = [_size(root.findtext(f"size/{name}"), quote(file), name) for name in SIDES]
     for i, thing in enumerate(root.iter("object")):
-        where = f"{quote(file)}, object {i}"
-        left, top, right, bottom = (_number(thing.findtext(f"bndbox/{n}"), f"{where}: {n}") for n in CORNERS)
+        where = _Place(file, "object", i)
+        left, top, right, bottom = (_number(thing.findtext(f"bndbox/{n}"), where, n) for n in CORNERS)
         yield _Row(where, image, (thing.findtext("name") or "").strip(), (left - 1, top - 1, right, bottom), size)
 
 
@@ -162,7 +168,7 @@ def _safe_tree(file: Path) -> ElementTree.Element:
         raise ValueError(f"{quote(file)} is truncated, not XML, or refused ({reason(error)})") from error
 
 
-def _coco_row(where: str, note: Any, images: dict[Any, Any], names: dict[Any, str]) -> _Row:
+def _coco_row(where: _Place, note: Any, images: dict[Any, Any], names: dict[Any, str]) -> _Row:
     if note["image_id"] not in images or note["category_id"] not in names:
         image, kind = shorten(note["image_id"]), shorten(note["category_id"])
         raise ValueError(f"{where} names image {image} and category {kind}; one of them is not in the file")
@@ -170,27 +176,27 @@ def _coco_row(where: str, note: Any, images: dict[Any, Any], names: dict[Any, st
     box = note["bbox"]
     if not isinstance(box, list) or len(box) != 4:
         raise ValueError(f"{where}: bbox is {shorten(box)}, but must be [x, y, width, height]")
-    left, top, width, height = (_number(value, f"{where}: bbox") for value in box)
-    size = [_size(image.get(name), f"{where}: {name}") for name in ("width", "height")]
+    left, top, width, height = (_number(value, where, "bbox") for value in box)
+    size = [_size(image.get(name), where, name) for name in SIDES]
     name = names[note["category_id"]]
     return _Row(where, str(image["file_name"]), name, (left, top, left + width, top + height), size)
 
 
-def _number(text: Any, where: str) -> float:
+def _number(text: Any, where: Any, name: str) -> float:
     try:
         value = float(text)
     except (TypeError, ValueError, OverflowError):  # not a number, or one of 400 digits
         value = np.nan
-    if not np.isfinite(value):
-        raise ValueError(f"{where} is {shorten(text)}, but must be a finite number")
+    if not math.isfinite(value):
+        raise ValueError(f"{where}: {name} is {shorten(text)}, but must be a finite number")
     return value
 
 
-def _size(text: Any, where: str) -> int:
+def _size(text: Any, where: Any, name: str) -> int:
     """Pixels across or down; −1 where the file has nothing or 0."""
-    value = _number(text or 0, where)
+    value = _number(text or 0, where, name)
     if value > MAX_SIDE:
-        raise ValueError(f"{where} is {value:g} pixels, but must be at most {MAX_SIDE:g}")
+        raise ValueError(f"{where}: {name} is {value:g} pixels, but must be at most {MAX_SIDE:g}")
     return int(value) if value >= 1 else -1
 
 
@@ -201,11 +207,12 @@ def _make_table(file: Path, rows: list[_Row]) -> BoxTable:
         if not row.file:
             raise ValueError(f"{row.where}: the name of the image file is missing")
         left, top, right, bottom = row.corners
-        box = f"{row.where}: the box {tuple(row.corners)}"
         if not (left < right and top < bottom):
+            box = f"{row.where}: the box {tuple(row.corners)}"
             raise ValueError(f"{box} is empty; corners must be left, top, right, bottom")
         width, height = row.size
         if min(left, top) < -1 or (width > 0 and right > width + 1) or (height > 0 and bottom > height + 1):
+            box = f"{row.where}: the box {tuple(row.corners)}"
             raise ValueError(f"{box} must lie inside its image of {width:g} × {height:g} pixels")
     longest = max(max(len(row.file), len(row.name)) for row in rows)
     if longest * len(rows) > MAX_BYTES:  # columns of strings are as wide as their longest

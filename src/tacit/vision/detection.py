@@ -90,6 +90,10 @@ class Detection(ClassProblem):
         if callable(self.loss):
             raise TypeError("loss of Detection must be '0/1', 'overlap' or a cost matrix, not a function")
 
+    @property
+    def hidden_kinds(self) -> tuple[str, ...]:
+        return ("window",) if self.types == 1 else ("type", "window")
+
     def read(self, X: Any) -> WindowMaps | MapShards:
         if isinstance(X, MapShards):
             X.shards.verify()
@@ -271,7 +275,7 @@ class WindowScores(EnumerableOracle):
     """
 
     def __init__(self, maps: WindowMaps, schema: Schema, contrast: str | None, parts: int, **supervision: Any) -> None:
-        self._types = schema.blocks["window"][1]
+        self._types = self.n_outer = schema.blocks["window"][1]
         self._table = np.ascontiguousarray(maps.values)
         self._means = maps.means()
         self._cells = maps.offsets

@@ -250,13 +250,13 @@ def _advise(evidence: dict[str, Any], drawn: int, photos: int) -> str:
         return f"{drawn} boxes are too few to test on; draw {MIN_DRAWN} or more, first in photos that the report lists"
     now, half = evidence["held-out mean IoU"], evidence["held-out mean IoU with half of the boxes"]
     gain = now - half
-    summary = f"learned from {drawn} boxes: held-out mean IoU {now:.2f}, {half:.2f} with half of them"
+    summary = f"learned from {drawn} boxes. Held-out mean IoU: {now:.2f} with all of them, {half:.2f} with half of them"
     if drawn >= photos:
         return f"{summary}; every photo has a drawn box"
     if gain < ENOUGH_GAIN:
-        return f"{summary}: more boxes are hardly worth drawing"
+        return f"{summary}. Drawing more boxes would hardly raise it"
     more = min(drawn, photos - drawn)
-    return f"{summary}: {more} more boxes are worth drawing, for about {gain / 2:.2f} to {gain:.2f} more"
+    return f"{summary}. Drawing {more} more boxes would probably raise it by {gain / 2:.2f} to {gain:.2f}"
 
 
 def centre_boxes(sizes: Array, share: float = CENTRE) -> Array:

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import StructuredSVM
-from tacit.data.arrays import Array
+from tacit.data.arrays import Array, is_table
 from tacit.data.labels import find_labels, read_labels
 from tacit.data.parameters import numbers, reason, shorten, whole_number
 from tacit.data.reading import find_folder, find_path, quote
@@ -99,6 +99,8 @@ class Locator(Application):
         "labeller_": instance(StructuredSVM, "a fitted StructuredSVM", problem=Multiclass),
         "mean_": table(None),
         "scale_": table(None),
+        "found_boxes_": table(None, 4),
+        "found_scores_": table(None),
     }
 
     features: Any = "handmade"
@@ -133,6 +135,14 @@ class Locator(Application):
         for name, size in (("coef_", n_params), ("mean_", n_features), ("scale_", n_features)):
             if len(getattr(self, name)) != size:
                 raise ValueError(f"{name} must have {size} numbers, as schema_, got {len(getattr(self, name))}")
+        n = len(self.found_boxes_)
+        labels, kinds = getattr(self, "found_labels_", None), getattr(self, "found_types_", None)
+        if not isinstance(labels, np.ndarray) or labels.shape != (n,) or len(self.found_scores_) != n:
+            raise ValueError(f"found_labels_ and found_scores_ must have {n} entries, one per box of found_boxes_")
+        if (find_labels(self.classes_, labels) < 0).any():
+            raise ValueError("found_labels_ must be classes of schema_")
+        if kinds is not None and (not is_table(kinds, 1, "iu") or kinds.shape != (n,)):
+            raise ValueError(f"found_types_ must be {n} whole numbers, got {shorten(kinds)}")
 
     @property
     def classes_(self) -> Array:

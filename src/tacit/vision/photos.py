@@ -32,6 +32,8 @@ ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".ti
 MAX_PIXELS = 50_000_000
 """Larger images are refused before they are unpacked: a small file can unpack to an image that fills the memory."""
 MAX_PIXEL_VALUE = 1e6
+STRIP_PIXELS = 1 << 20
+"""Pixels that are converted at a time."""
 
 
 class ImageFiles(NamedTuple):
@@ -140,9 +142,27 @@ def _as_photo(image: Any, notes: list[str]) -> Array:
     if pixels.ndim == 2:
         return np.repeat(pixels[:, :, None], 3, axis=2)
     if pixels.shape[2] in (2, 4):
-        alpha = pixels[:, :, -1:] / 255.0
-        pixels = np.round(pixels[:, :, :-1] * alpha + 255 * (1 - alpha)).astype(np.uint8)
+        pixels = _convert_strips(pixels, _blend)
     return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else np.ascontiguousarray(pixels[:, :, :3])
+
+
+def _blend(pixels: Array) -> Array:
+    """Pixels of 8 bits on a white ground; the last channel is how opaque they are."""
+    alpha = pixels[:, :, -1:] / 255.0
+    return np.asarray(np.round(pixels[:, :, :-1] * alpha + 255 * (1 - alpha)).astype(np.uint8))
+
+
+def _convert_strips(pixels: Array, convert: Callable[[Array], Array]) -> Array:
+    """What ``convert`` makes of the pixels, a few rows at a time, so that tables in between stay small."""
+    step = max(1, STRIP_PIXELS // max(1, pixels.shape[1]))
+    first = convert(pixels[:step])
+    if step >= len(pixels):
+        return first
+    out = np.empty((len(pixels), *first.shape[1:]), dtype=first.dtype)
+    out[:step] = first
+    for start in range(step, len(pixels), step):
+        out[start : start + step] = convert(pixels[start : start + step])
+    return out
 
 
 def image_size(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
@@ -337,6 +357,11 @@ def as_grey(image: Array, name: str = "the image") -> Array:
     >>> as_grey(np.array([[[255, 0, 0, 255], [255, 0, 0, 0]]], np.uint8)).round(3)
     array([[0.212, 1.   ]])
     """
+    _check_shape(image, name)
+    return _convert_strips(image, lambda strip: _grey_of(strip, name))
+
+
+def _grey_of(image: Array, name: str) -> Array:
     colours, alpha = _unit_pixels(image, name)
     if colours.ndim == 2:
         return colours
@@ -350,8 +375,13 @@ def as_colours(image: Array, name: str = "the image") -> Array:
     >>> as_colours(np.array([[0, 255]], np.uint8))[0].tolist()
     [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
     """
+    _check_shape(image, name)
+    return _convert_strips(image, lambda strip: _colours_of(strip, name))
+
+
+def _colours_of(image: Array, name: str) -> Array:
     if image.ndim != 3 or image.shape[2] < 3:
-        return np.asarray(np.clip(np.repeat(as_grey(image, name)[:, :, None], 3, axis=2), 0, 1))
+        return np.asarray(np.clip(np.repeat(_grey_of(image, name)[:, :, None], 3, axis=2), 0, 1))
     colours, alpha = _unit_pixels(image, name)
     return np.clip(colours if alpha is None else colours * alpha[:, :, None] + (1 - alpha[:, :, None]), 0, 1)
 
@@ -360,13 +390,17 @@ def as_uint8(image: Array, name: str = "the image") -> Array:
     """`as_colours` in 8 bits, from 0 to 255."""
     if image.ndim == 3 and image.shape[2] == 3 and image.dtype == np.uint8:
         return image
-    return np.asarray(np.round(255 * as_colours(image, name)).astype(np.uint8))
+    _check_shape(image, name)
+    return _convert_strips(image, lambda strip: np.round(255 * _colours_of(strip, name)).astype(np.uint8))
+
+
+def _check_shape(image: Array, name: str) -> None:
+    if image.ndim not in (2, 3) or 0 in image.shape or (image.ndim == 3 and image.shape[2] not in (1, 2, 3, 4)):
+        raise ValueError(f"{name} must be (height, width) or (height, width, 1 to 4 channels), got shape {image.shape}")
 
 
 def _unit_pixels(image: Array, name: str) -> tuple[Array, Array | None]:
     """Grey values or colours from 0 to 1, and alpha (None without); an error if this is not an image."""
-    if image.ndim not in (2, 3) or 0 in image.shape or (image.ndim == 3 and image.shape[2] not in (1, 2, 3, 4)):
-        raise ValueError(f"{name} must be (height, width) or (height, width, 1 to 4 channels), got shape {image.shape}")
     if image.dtype.kind == "u":
         pixels = image / np.iinfo(image.dtype).max
     elif image.dtype.kind in "bf":

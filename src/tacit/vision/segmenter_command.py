@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from tacit import commands
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
 from tacit.data.reading import find_folder
+from tacit.data.text_files import read_csv
 from tacit.report import Column, Facts, Figure, Notice, Page, Picture, Prose, Row, Section, Table, line_chart, render
 from tacit.vision.box_files import boxes_coco, boxes_csv, boxes_voc
 from tacit.vision.boxes import BoxTable, match_rows, take_boxes
@@ -237,17 +237,10 @@ def _read_labels(path: Path, files: list[Path]) -> list[bool | None]:
     for i, file in enumerate(files):
         positions[file.name] = positions[file.stem] = i
     labels: list[bool | None] = [None] * len(files)
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            columns = csv.DictReader(stream)
-            rows: list[Any] = list(columns)
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name} must be a CSV table of file,contains in UTF-8, got: {error}") from error
-    missing = {"file", "contains"} - set(columns.fieldnames or ())
-    if missing:
-        raise ValueError(f"{path.name} lacks the column {min(missing)}; its first line must be file,contains")
-    for line, row in enumerate(rows, start=2):
-        name, label = (str(row.get(column) or "").strip() for column in ("file", "contains"))
+    table = read_csv(path, ("file", "contains"))
+    columns = [table.columns.index(name) for name in ("file", "contains")]
+    for line, row in table.rows:
+        name, label = ((row[column] or "").strip() for column in columns)
         if name not in positions:
             raise ValueError(f"{path.name}, line {line}: file {shorten(name)} is not one of the images; correct it")
         if label.lower() not in YES_OR_NO:

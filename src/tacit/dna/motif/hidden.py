@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.labels import is_missing
-from tacit.data.parameters import is_list, shorten
+from tacit.data.parameters import is_list, plain_array, shorten
 from tacit.oracle.contracts import KnownHidden
 from tacit.oracle.known_hidden import from_masks, read_hidden, read_positions
 
@@ -34,7 +34,7 @@ def read_windows(hidden: Any, starts: Array, strands: int, labels: Array | None,
     if strands == 1:
         known = read_hidden(hidden, starts, "starts")
     elif np.shape(hidden if isinstance(hidden, np.ndarray) else _as_pairs(hidden)) == (n, 2):
-        known = _read_pairs(np.asarray(hidden), starts)
+        known = _read_pairs(plain_array(hidden), starts)
     else:
         known = _read_pair_sets(hidden, starts)
     if labels is None:
@@ -56,7 +56,7 @@ def read_windows(hidden: Any, starts: Array, strands: int, labels: Array | None,
 def _as_pairs(hidden: Any) -> Any:
     """Pairs as an array where every sample has one; else an array of another shape, or None."""
     try:
-        table = np.asarray(hidden)
+        table = plain_array(hidden)
         if table.dtype == object:
             table = np.array([np.nan if is_missing(v) else v for v in table.ravel()], np.float64).reshape(table.shape)
         return table.astype(np.float64)

@@ -103,6 +103,7 @@ class MotifOracle(EnumerableOracle):
     def __init__(self, sequences: Ragged | Shards, schema: Schema, layout: Layout, **supervision: Any) -> None:
         width, strands = layout.width, layout.strands
         self._layout, self._strands = layout, strands
+        self.n_outer = strands
         self._shape = layout.shape()
         self._blocks_of = schema.views
         self._schema = schema

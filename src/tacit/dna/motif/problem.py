@@ -192,6 +192,10 @@ class Motif(SequenceProblem):
         same = {name: parts[name] for name in ("width", "strands", "loss", "classes")}
         return MotifSites(composition=parts["background"], n_motifs=n_motifs, overhang=overhang, **same)
 
+    @property
+    def hidden_kinds(self) -> tuple[str, ...]:
+        return ("start",) if self.strands == "one" else ("strand", "start")
+
     def blocks(self) -> dict[str, tuple[int, ...]]:
         return {"motif": (int(self.width), 4), "background": (4 ** int(self.background),)}
 

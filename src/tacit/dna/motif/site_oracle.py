@@ -151,7 +151,15 @@ class SiteOracle:
         return self._fold(sums, total, rows)
 
     def expectations(
-        self, w: Array, rows: Rows = None, *, free: Any = None, label: Any = None, truth: Any = None, power: float = 1.0
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        free: Any = None,
+        label: Any = None,
+        truth: Any = None,
+        power: float = 1.0,
+        augmented: bool = False,
     ) -> Expectations:
         n = take_rows(self._starts, rows).size
         asked = {"free": free, "label": label, "truth": truth}
@@ -162,8 +170,10 @@ class SiteOracle:
             given = take_rows(self._hidden, rows) if kind == "truth" else self._free(rows)
             score = self._sums(w, rows, power, given, None)[0]
             if kind == "free":
-                answers[kind] = np.logaddexp(0.0, score)
-                share = np.exp(score - answers[kind])
+                negative, positive = self._losses_of(rows) if augmented else (0.0, 0.0)
+                wished = power * positive + score
+                total_log = np.logaddexp(power * negative, wished)
+                answers[kind], share = total_log, np.exp(wished - total_log)
             else:
                 is_positive = self.known_labels(rows) == 1
                 answers[kind] = np.where(is_positive, score, 0.0)

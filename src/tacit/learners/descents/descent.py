@@ -16,7 +16,8 @@ from tacit.data.parameters import is_not_negative, number
 from tacit.data.ragged import Ragged
 from tacit.learners.descents.multistart import Codes, DescentState, Mask, Method, OptionalWeights, Planes, Weights
 from tacit.learners.descents.pacing import SelfPaced
-from tacit.oracle import Oracle, Task, capability, hidden_values
+from tacit.learners.descents.smoothing import POWERS, minimise_soft
+from tacit.oracle import Oracle, Task, capability, code_offsets, hidden_values
 from tacit.oracle.capabilities import DrawsHidden, KnownPart, MovesJointly
 from tacit.penalties import Penalty
 from tacit.runtime import Status
@@ -84,6 +85,7 @@ class LatentState(DescentState):
     threshold: float = np.inf  # 1/K of the pace: a sample is in while its share of the risk is at most this
     precision: float = np.inf  # the gap that the next convex task is solved to
     n_warm: int = 0  # iterations away from w = 0
+    n_powers: int = 0  # powers of the smooth path that are left before CCCP
     bound_slope: OptionalWeights = field(default_factory=lambda: np.empty(0))  # of its bound, if the penalty is a norm
 
     def as_result(self: P) -> P:
@@ -140,6 +142,8 @@ class Descent(Method[Any]):
 
     state: ClassVar[Any] = LatentState
     line_type: ClassVar[Any] = Iteration
+    can_follow_path: ClassVar[bool] = True
+    """Whether a start may begin with a smooth path, see `tacit.learners.descents.smoothing`."""
 
     def begin(self, target: Array, w: Array | None = None, *, seed: int = 0, start: int = 0) -> Any:
         """The first state of a start, from hidden values, and weights if there are any."""
@@ -163,9 +167,13 @@ class Descent(Method[Any]):
 
     def check(self, state: LatentState) -> None:
         number("precision", state.precision, "a finite number from 0", is_not_negative)
+        if state.n_powers > len(POWERS):
+            raise ValueError(f"n_powers must be at most {len(POWERS)}, got {state.n_powers}")
 
     def step(self, now: Any) -> Any:
         """One outer iteration: solve with the present hidden values, impute new ones, decide how to go on."""
+        if now.n_powers:
+            return minimise_soft(self, now)
         is_pacing = self._is_pacing(now)
         if is_pacing:
             solved = self._solve_easy(now)
@@ -361,6 +369,10 @@ class Descent(Method[Any]):
         task = Task(self.oracle.exact(), self.weights, target, self.penalty, self.rescaling)
         return task.slack(w)[0]
 
+    def inference_gap(self, w: Array, target: Array) -> float:
+        """How far `objective` may be above the true one, where inference finds upper bounds of the ξ_i."""
+        return self._task(target, self.weights).certify(w)[1]
+
     def line(self, now: LatentState, seconds: float) -> Iteration:
         """The line of the history for a state."""
         hidden = narrow(hidden_values(self.oracle, now.target))
@@ -386,7 +398,7 @@ class Descent(Method[Any]):
     def _count_changed(self, target: Array, before: Array) -> int:
         """The number of samples whose output differs."""
         differs = target != before
-        offsets: Any = getattr(self.oracle, "code_offsets", None)
+        offsets = code_offsets(self.oracle)
         return int(np.count_nonzero(differs if offsets is None else np.logical_or.reduceat(differs, offsets[:-1])))
 
 

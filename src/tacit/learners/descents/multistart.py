@@ -97,15 +97,9 @@ def _table(names: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
     if not lines:
         return ""
     widths = [max(len(line[i]) for line in (names, *lines)) for i in range(len(names))]
-    is_word = [name == "status" for name in names]
-    rows = [
-        "  ".join(
-            part.ljust(width) if word else part.rjust(width)
-            for part, width, word in zip(row, widths, is_word, strict=True)
-        )
-        for row in (names, *lines)
-    ]
-    return "\n" + "\n".join(row.rstrip() for row in rows)
+    pads = [str.ljust if name == "status" else str.rjust for name in names]
+    rows = [[pad(part, n) for pad, part, n in zip(pads, row, widths, strict=True)] for row in (names, *lines)]
+    return "".join("\n" + "  ".join(row).rstrip() for row in rows)
 
 
 # the state of a start
@@ -121,60 +115,53 @@ class Sizes(Protocol):
         """Whether a code is of these samples."""
 
 
-def _check_weights(name: str, values: Array, sizes: Sizes) -> None:
-    if not is_table(values, 1, "f") or values.dtype != np.float64 or values.size != sizes.n_params:
-        raise ValueError(f"{name} must be {sizes.n_params} finite numbers in double precision")
+Check = Callable[[str, Array, Sizes], None]
 
 
-def _check_codes(name: str, values: Array, sizes: Sizes) -> None:
-    if not sizes.accepts(values) or values.min() < 0:
-        raise ValueError(f"{name} must hold outputs of these samples")
+def _must(what: str, holds: Callable[[Array, Sizes], bool], may_be_empty: bool = False) -> Check:
+    """The check of a stored array, and what it must do to pass."""
+
+    def check(name: str, values: Array, sizes: Sizes) -> None:
+        if not (may_be_empty and not values.size) and not holds(values, sizes):
+            raise ValueError(f"{name} must {what.format(sizes=sizes)}, got {shorten(values)}")
+
+    return check
 
 
-def _check_planes(name: str, values: Array, sizes: Sizes) -> None:
-    if values.ndim != 2 or not all(sizes.accepts(code) for code in values):
-        raise ValueError(f"{name} must hold outputs of these samples")
+def _is_weights(values: Array, sizes: Sizes) -> bool:
+    return is_table(values, 1, "f") and values.dtype == np.float64 and values.size == sizes.n_params
 
 
-def _check_mask(name: str, values: Array, sizes: Sizes) -> None:
-    if not is_table(values, 1, "b") or values.size != sizes.n_samples:
-        raise ValueError(f"{name} must be a mask of {sizes.n_samples} samples")
+def _is_code(values: Array, sizes: Sizes) -> bool:
+    return sizes.accepts(values) and values.min() >= 0
 
 
-def _check_numbers(name: str, values: Array, sizes: Sizes) -> None:
-    if values.dtype != np.float64 or not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite numbers, got {shorten(values)}")
+_WEIGHTS, _CODES = "be {sizes.n_params} finite numbers in double precision", "hold outputs of these samples"
 
-
-def _check_words(name: str, values: Array, sizes: Sizes) -> None:
-    if values.dtype.kind != "U" or values.ndim != 1:
-        raise ValueError(f"{name} must be a list of text, got {shorten(values)}")
-
-
-def _unless_empty(check: Callable[[str, Array, Sizes], None]) -> Callable[[str, Array, Sizes], None]:
-    return lambda name, values, sizes: check(name, values, sizes) if values.size else None
-
-
-Weights = Annotated[Array, _check_weights]
+Weights = Annotated[Array, _must(_WEIGHTS, _is_weights)]
 """One number per weight of the model."""
 
-Codes = Annotated[Array, _check_codes]
+Codes = Annotated[Array, _must(_CODES, _is_code)]
 """The code of an output for all samples. Kernels index by it: an invalid one would read outside of the data."""
 
-OptionalWeights = Annotated[Array, _unless_empty(_check_weights)]
-OptionalCodes = Annotated[Array, _unless_empty(_check_codes)]
+OptionalWeights = Annotated[Array, _must(_WEIGHTS, _is_weights, may_be_empty=True)]
+OptionalCodes = Annotated[Array, _must(_CODES, _is_code, may_be_empty=True)]
 """The same, or empty."""
 
-Planes = Annotated[Array, _check_planes]
+Planes = Annotated[Array, _must(_CODES, lambda codes, sizes: codes.ndim == 2 and all(map(sizes.accepts, codes)))]
 """One code per plane."""
 
-Mask = Annotated[Array, _check_mask]
+_MASK = "be a mask of {sizes.n_samples} samples"
+
+Mask = Annotated[Array, _must(_MASK, lambda mask, sizes: is_table(mask, 1, "b") and mask.size == sizes.n_samples)]
 """One truth value per sample."""
 
-Numbers = Annotated[Array, _check_numbers]
+Numbers = Annotated[
+    Array, _must("be finite numbers", lambda values, _: values.dtype == np.float64 and bool(np.isfinite(values).all()))
+]
 """Finite numbers of any shape."""
 
-Words = Annotated[Array, _check_words]
+Words = Annotated[Array, _must("be a list of text", lambda words, _: words.dtype.kind == "U" and words.ndim == 1)]
 """A list of words."""
 
 
@@ -360,8 +347,7 @@ class MultiStart(Generic[S]):
         if not record.history:
             return record.n_iterations, start.rstrip(", ")
         line = record.history[-1]
-        is_part = hasattr(line, "is_in")
-        samples = f", {line.samples_in} samples in" if is_part else ""
+        samples = f", {line.samples_in} samples in" if hasattr(line, "is_in") else ""
         return record.n_iterations, f"{start}objective {line.objective:.5g}{samples}"
 
     def verdict(self, record: Record[S]) -> Status | None:
@@ -445,14 +431,17 @@ def _number_fields(line_type: Any) -> dict[str, Any]:
     return {name: kind for name, kind in get_type_hints(line_type).items() if kind in (int, float)}
 
 
-def warn_unless_converged(learner: Any, ended: Ended, stalled: str = "", steps: str = "iterations") -> None:
-    """Warn of a fit that did not converge, and say what to do; ``stalled`` is for those that can stall."""
+def warn_unless_converged(
+    learner: Any, ended: Ended, stalled: str = "", steps: str = "iterations", scale: str = ""
+) -> None:
+    """Warn of a fit that did not converge, and say what to do; ``stalled`` is for those that can stall, ``scale`` says
+    which feature is out of scale, if any."""
     in_starts = f" in {len(ended.runs)} of {ended.n_starts} starts" if ended.n_starts > 1 else ""
     last = f"objective {ended.runs.best.objective:.6g} after {ended.n_iterations} {steps}{in_starts}"
     cause, _, remedy = stalled.partition("; ")
     advice = {
-        Status.MAX_ITER: f"not converged: {last}; raise max_iter or tol",
-        Status.STALLED: f"{cause}: {last}; {remedy}",
+        Status.MAX_ITER: f"not converged: {last}; {scale or 'raise max_iter or tol'}",
+        Status.STALLED: f"{cause}: {last}; {scale or remedy}",
         Status.STOPPED: f"stopped by a callback: {last}",
         Status.INTERRUPTED: f"interrupted: {last}; the best model so far is kept",
     }.get(ended.status)

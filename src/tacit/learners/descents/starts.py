@@ -50,7 +50,8 @@ def find_beginning(
     if not isinstance(init, str):
         return Beginning()
     who = f"{type(learner).__name__}(init={init!r})"
-    if init == "warm" or (init == "auto" and has_hidden_states(oracle)):
+    is_online = has_hidden_states(oracle) and capability(oracle, LearnsOnline) is not None
+    if init == "warm" or (init == "auto" and is_online):
         online = require(who, learner.problem, oracle, LearnsOnline, "use init='weights'")
         return Beginning(w=learn_first_weights(online, weights, rng))
     if init == "k-means":
@@ -139,6 +140,7 @@ class OnlineDescent(Descent):
     """
 
     state: ClassVar[Any] = OnlineState
+    can_follow_path: ClassVar[bool] = False
 
     def begin(self, target: Array, w: Array | None = None, *, seed: int = 0, start: int = 0) -> OnlineState:
         """The first state: at w, or near zero with slightly different hidden states."""

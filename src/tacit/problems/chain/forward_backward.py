@@ -17,6 +17,77 @@ TINY = 1e-150
 """A sum of products above this has lost nothing to underflow; one below is computed again in log space."""
 
 
+MAX_RANGE = 600.0
+"""Differences of scores, along two neighbouring tokens, up to which products of exponentials stay far from underflow:
+the smallest positive number is exp(−708)."""
+
+
+LEAST_SHARE = 1e-200
+"""The least share of the paths that may be left when paths must end in certain states: below, plain products would have
+lost some of them to underflow."""
+
+
+def sum_paths(
+    unary: Array, starts: Array, transition: Array, coef: Array, log_partition: Array, pair_sums: Array
+) -> Array | None:
+    """Log-partitions; where a coefficient is not 0, also ``coef[s]`` times the probability of every tag of a token.
+
+    Pair probabilities times ``coef[s]`` are added to ``pair_sums``. Overwrites ``unary``. Plain products are used where
+    no exponential can underflow, and tags are ruled out at most at the ends of sequences; else logarithms.
+    """
+    has_features = bool(coef.any())
+    own = np.ascontiguousarray(coef) if has_features else np.zeros(0)
+    tops = np.empty(len(unary))
+    widest = _find_tops(unary, starts, tops)
+    finite = transition[np.isfinite(transition)]
+    if finite.size and 2 * float(np.ptp(finite)) + 2 * widest < MAX_RANGE:
+        is_open = finite.size == transition.size
+        nodes = np.exp(unary - tops[:, None]) if not is_open else _exponentials(unary, tops)
+        highest, pairs = float(finite.max()), np.zeros_like(transition)
+        shares = np.exp(transition - highest)
+        least = scaled_forward_backward(nodes, tops, starts, shares, highest, log_partition, own, pairs)
+        if is_open or least > LEAST_SHARE:
+            pair_sums += shares * pairs
+            return nodes if has_features else None
+    nodes = np.zeros((len(unary) if has_features else 0, unary.shape[1]))
+    nothing = np.zeros((0, *transition.shape))
+    forward_backward(unary, starts, transition, log_partition, nodes, nothing, own, pair_sums)
+    return nodes * np.repeat(coef, np.diff(starts))[:, None] if has_features else None
+
+
+def _exponentials(scores: Array, tops: Array) -> Array:
+    """exp(scores − tops), in the memory of the scores."""
+    scores -= tops[:, None]
+    return np.asarray(np.exp(scores, out=scores))
+
+
+@kernel
+def _find_tops(unary: Array, starts: Array, tops: Array) -> float:
+    """Fill the highest score of every token; the widest range of the scores of a token.
+
+    It is infinite where a tag is ruled out inside of a sequence. At the ends, only the other tags count.
+    """
+    widest = 0.0
+    for s in range(starts.size - 1):
+        for t in range(starts[s], starts[s + 1]):
+            row = unary[t]
+            high, low = -np.inf, np.inf
+            has_gap = False
+            for j in range(row.size):
+                v = row[j]
+                high = v if v > high else high
+                if v == -np.inf:
+                    has_gap = True
+                elif v < low:
+                    low = v
+            tops[t] = high
+            is_end = t == starts[s] or t == starts[s + 1] - 1
+            if high == -np.inf or (has_gap and not is_end):
+                return np.inf
+            widest = max(widest, high - low)
+    return widest
+
+
 @kernel
 def forward_backward(
     unary: Array,
@@ -196,12 +267,13 @@ def forward_backward(
 @kernel
 def scaled_forward_backward(
     weights: Array, tops: Array, starts: Array, ways: Array, top: float, log_partition: Array, coef: Array, pairs: Array
-) -> None:
+) -> float:
     """`forward_backward` with plain products, for scores whose exponentials neither overflow nor underflow.
 
     ``weights[t, j]`` are exponentials of the scores of tags less ``tops[t]``, ``ways[i, j]`` those of pairs less
-    ``top``; all are positive. Fills the log-partitions. Where ``coef`` is not empty, the weights become probabilities
-    of tags times ``coef[s]``, and those of pairs, not yet multiplied by ``ways``, are added to ``pairs``.
+    ``top``. Fills the log-partitions. Where ``coef`` is not empty, the weights become probabilities of tags times
+    ``coef[s]``, and those of pairs, not yet multiplied by ``ways``, are added to ``pairs``. Returns the least share of
+    the paths that a token leaves, 0 where that underflows.
     """
     k = ways.shape[0]
     longest = 1
@@ -211,6 +283,7 @@ def scaled_forward_backward(
     for i in range(k):
         for j in range(k):
             back[j, i] = ways[i, j]
+    least = 1.0
     forward = np.empty((longest, k))
     scales = np.empty(longest)
     behind = np.empty(k)
@@ -238,6 +311,9 @@ def scaled_forward_backward(
             total = 0.0
             for j in range(k):
                 total += now[j]
+            if total == 0.0:
+                return 0.0
+            least = total if total < least else least
             scales[t] = total
             log += tops[first + t] + math.log(total)
             for j in range(k):
@@ -268,3 +344,92 @@ def scaled_forward_backward(
                 way = back[j]
                 for i in range(k):
                     behind[i] += share * way[i]
+    return least
+
+
+@kernel
+def path_moments(
+    unary: Array, starts: Array, transition: Array, power: float, coef: Array, mean: Array, nodes: Array, pairs: Array
+) -> None:
+    """The mean score ``m = E[s]`` of the paths of every sequence under ``p ∝ exp(power·s)``, and its gradient.
+
+    The gradient of m by the score of a tag at a token is ``E[1(tag) (1 + power (s − m))]``. Those numbers times
+    ``coef[s]`` are written to ``nodes``; the same of pairs of tags are added to ``pairs``. Forward and backward sums
+    carry the mean score of the paths that they sum over, as in Li & Eisner (2009).
+    """
+    k = transition.shape[0]
+    longest = 1
+    for s in range(starts.size - 1):
+        longest = max(longest, starts[s + 1] - starts[s])
+    forward, ahead = np.empty((longest, k)), np.empty((longest, k))  # log-sums of the paths into a tag, and on from it
+    before, after = np.empty((longest, k)), np.empty((longest, k))  # their mean scores
+    for s in range(starts.size - 1):
+        first, size = starts[s], starts[s + 1] - starts[s]
+        for t in range(size):
+            for j in range(k):
+                row = unary[first + t, j]
+                if t == 0:
+                    forward[t, j], before[t, j] = power * row, row if row > -np.inf else 0.0
+                    continue
+                high = -np.inf
+                for i in range(k):
+                    high = max(high, forward[t - 1, i] + power * transition[i, j])
+                if high == -np.inf or row == -np.inf:
+                    forward[t, j], before[t, j] = -np.inf, 0.0
+                    continue
+                total, moment = 0.0, 0.0
+                for i in range(k):
+                    v = forward[t - 1, i] + power * transition[i, j]
+                    if v > -np.inf:
+                        e = math.exp(v - high)
+                        total += e
+                        moment += e * (before[t - 1, i] + transition[i, j])
+                forward[t, j] = power * row + high + math.log(total)
+                before[t, j] = row + moment / total
+        for t in range(size - 1, -1, -1):
+            for i in range(k):
+                if t == size - 1:
+                    ahead[t, i], after[t, i] = 0.0, 0.0
+                    continue
+                high = -np.inf
+                for j in range(k):
+                    high = max(high, power * (transition[i, j] + unary[first + t + 1, j]) + ahead[t + 1, j])
+                if high == -np.inf:
+                    ahead[t, i], after[t, i] = -np.inf, 0.0
+                    continue
+                total, moment = 0.0, 0.0
+                for j in range(k):
+                    step = transition[i, j] + unary[first + t + 1, j]
+                    v = power * step + ahead[t + 1, j]
+                    if v > -np.inf:
+                        e = math.exp(v - high)
+                        total += e
+                        moment += e * (step + after[t + 1, j])
+                ahead[t, i] = high + math.log(total)
+                after[t, i] = moment / total
+        high = -np.inf
+        for j in range(k):
+            high = max(high, forward[size - 1, j])
+        total, moment = 0.0, 0.0
+        for j in range(k):
+            if forward[size - 1, j] > -np.inf:
+                e = math.exp(forward[size - 1, j] - high)
+                total += e
+                moment += e * before[size - 1, j]
+        log = high + math.log(total)
+        mean[s] = moment / total
+        if coef[s] == 0.0:
+            continue
+        for t in range(size):
+            for j in range(k):
+                v = forward[t, j] + ahead[t, j] - log
+                if v > -np.inf:
+                    away = before[t, j] + after[t, j] - mean[s]
+                    nodes[first + t, j] = coef[s] * math.exp(v) * (1 + power * away)
+            for i in range(k if t > 0 else 0):
+                for j in range(k):
+                    step = transition[i, j] + unary[first + t, j]
+                    v = forward[t - 1, i] + power * step + ahead[t, j] - log
+                    if v > -np.inf:
+                        away = before[t - 1, i] + step + after[t, j] - mean[s]
+                        pairs[i, j] += coef[s] * math.exp(v) * (1 + power * away)

@@ -16,9 +16,9 @@ from tacit.oracle import TARGET, Assignment, LossTable
 from tacit.oracle.capabilities import Expectations, KeepsDual, KnownPart, LearnsOnline, OnlinePass
 from tacit.oracle.sharing import Batch, join_tuples
 from tacit.problems.chain.dual import ChainDual
-from tacit.problems.chain.forward_backward import forward_backward, scaled_forward_backward
+from tacit.problems.chain.forward_backward import forward_backward, sum_paths
 from tacit.problems.chain.online import Schedule, Weights, learn_chains
-from tacit.problems.chain.packed import PackedChains, TokenTable
+from tacit.problems.chain.packed import PackedChains, TokenTable, group_tokens
 from tacit.problems.chain.tags import read_states, read_tags
 from tacit.problems.chain.visits import Sequences
 from tacit.problems.chain.viterbi import best_paths, best_taggings, viterbi
@@ -29,10 +29,6 @@ LONG_WEIGHTS = 375_000
 
 MAX_NUMBERS = 1 << 26
 """Numbers that the search for the best few taggings may keep (0.5 GB)."""
-
-MAX_RANGE = 600.0
-"""Differences of scores, along two neighbouring tokens, up to which products of exponentials stay far from underflow:
-the smallest positive number is exp(−708)."""
 
 
 class Marginals(NamedTuple):
@@ -62,8 +58,10 @@ class ChainOracle(PackedChains):
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         return self._viterbi(w, rows)
 
-    def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
-        return self._viterbi(w, rows, losses=self._loss_table())
+    def _predict_augmented(self, w: Array, rows: Rows, factor: Array | None = None) -> Assignment:
+        if factor is not None:
+            factor = np.repeat(factor, np.diff(self._starts(rows)))
+        return self._viterbi(w, rows, losses=self.loss_rows(rows), factor=factor)
 
     def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         given = self._evidence(rows)
@@ -120,15 +118,13 @@ class ChainOracle(PackedChains):
 
     def clusters(self, rng: np.random.Generator) -> Array:
         """A code with the true tags, the tokens of every tag grouped by k-means of their features into its states."""
-        from sklearn.cluster import KMeans
-
         given = self._evidence(None)
         affinity = np.zeros((given.size, self.n_states))
         for tag in np.flatnonzero(self.states.counts > 1):
             own = np.flatnonzero(given == self.n_states + tag)
             count = min(int(self.states.counts[tag]), own.size)
             if count > 1:
-                groups = KMeans(count, n_init=3, random_state=int(rng.integers(2**31))).fit_predict(self.table[own])
+                groups = group_tokens(self.table[own], count, rng)
                 affinity[own, self.states.first[tag] + groups] = 1.0
         return self._complete(affinity, given).code
 
@@ -150,7 +146,15 @@ class ChainOracle(PackedChains):
         return self._forward_backward(w, rows, nodes=True, edges=False, given=given).nodes
 
     def expectations(
-        self, w: Array, rows: Rows = None, *, free: Any = None, label: Any = None, truth: Any = None, power: float = 1.0
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        free: Any = None,
+        label: Any = None,
+        truth: Any = None,
+        power: float = 1.0,
+        augmented: bool = False,
     ) -> Expectations:
         """See `tacit.oracle.capabilities.SumsOutputs`: a label with missing tags stands for all of its completions."""
         n = self._starts(rows).size - 1
@@ -163,8 +167,10 @@ class ChainOracle(PackedChains):
         labels = None if label is None else self._evidence(rows, states=False)
         truths = None if truth is None else self._evidence(rows)
         logs: list[Array | None] = []
-        for coef, given in zip(coefs, (None, labels, truths), strict=True):
-            logs.append(None if coef is None else self._add_expected(w, rows, given, coef, power, emission, transition))
+        losses = self.loss_rows(rows) if augmented else None
+        for coef, given, bonus in zip(coefs, (None, labels, truths), (losses, None, None), strict=True):
+            blocks = emission, transition
+            logs.append(None if coef is None else self._add_expected(w, rows, given, coef, power, bonus, *blocks))
         return Expectations(logs[0], logs[1], logs[2], self.flat(emission, transition) if has_features else None)
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
@@ -296,54 +302,56 @@ class ChainOracle(PackedChains):
         known = self.allowed, self._labels, *(self._losses or (None, None))
         return checksum(self._user_features(), self.offsets, *known, *states)
 
-    def _viterbi(self, w: Array, rows: Rows, losses: LossTable | None = None, given: Array | None = None) -> Assignment:
+    def _viterbi(
+        self, w: Array, rows: Rows, losses: Any = None, given: Array | None = None, factor: Array | None = None
+    ) -> Assignment:
+        """The best paths; with `loss_rows`, by score plus loss, that of every token times its factor if it has one."""
         starts = self._starts(rows)
         code, value = np.empty(int(starts[-1]), dtype=np.int64), np.empty(starts.size - 1)
         transition = self._transition(w)
         table, column = np.zeros((1, self.n_states)), np.zeros(code.size, dtype=np.int64)
-        if losses is not None:
-            table, column = self.loss_rows(rows)
+        if losses is not None and factor is None:
+            table, column = losses
         clamp, possible = np.empty(0, dtype=np.int64), self.states.possible
         for out, tokens, part, cuts in self._blocks(rows):
             if given is not None:
                 clamp = given[tokens]
             unary = self._unary(w, part)
+            if factor is not None:
+                unary += losses[0][losses[1][tokens]] * factor[tokens, None]
             viterbi(unary, cuts, transition, table, column[tokens], clamp, possible, code[tokens], value[out])
         return Assignment(code.astype(self._code_type), value)
 
     def _add_expected(
-        self, w: Array, rows: Rows, given: Array | None, coef: Array, power: float, emission: Array, transition: Array
+        self,
+        w: Array,
+        rows: Rows,
+        given: Array | None,
+        coef: Array,
+        power: float,
+        losses: tuple[Array, Array] | None,
+        emission: Array,
+        transition: Array,
     ) -> Array:
-        """Log-partitions of the taggings that agree with the given tags; expected features are added to the blocks."""
+        """Log-partitions of the taggings that agree with the given tags; expected features are added to the blocks.
+
+        ``losses``, as `loss_rows` returns them, are added to the scores.
+        """
         if given is not None and self._is_single(given).all():  # one tagging is left of every sequence
             self._add_features(given, coef, rows, emission, transition)
             return power * self.score(w, given, rows)
-        transitions = power * self._views(w)["transition"]
-        score_range = 2 * float(np.ptp(transitions)) if self.allowed.all() and given is None else np.inf
-        transitions = np.where(self.allowed, transitions, -np.inf)
+        transitions = np.where(self.allowed, power * self._views(w)["transition"], -np.inf)
         log = np.empty(coef.size)
-        has_features = bool(coef.any())
-        nothing = np.zeros((0, self.n_states, self.n_states))
         for out, tokens, part, cuts in self._blocks(rows):
             unary = self._unary(w, part)
+            if losses is not None:
+                unary += losses[0][losses[1][tokens]]
             if power != 1.0:
                 unary *= power
             if given is not None:
                 self._clamp(unary, given[tokens])
-            own = np.ascontiguousarray(coef[out]) if has_features else np.zeros(0)
-            tops = unary.max(axis=1)
-            if score_range + 2 * float(np.max(tops - unary.min(axis=1), initial=0.0)) < MAX_RANGE:
-                nodes = _exponentials(unary, tops[:, None])
-                highest, pairs = float(transitions.max()), np.zeros_like(transitions)
-                shares = np.exp(transitions - highest)
-                scaled_forward_backward(nodes, tops, cuts, shares, highest, log[out], own, pairs)
-                transition += shares * pairs
-            else:
-                nodes = np.zeros((len(unary) if has_features else 0, self.n_states))
-                forward_backward(unary, cuts, transitions, log[out], nodes, nothing, own, transition)
-                if has_features:
-                    nodes *= np.repeat(coef[out], np.diff(cuts))[:, None]
-            if has_features:
+            nodes = sum_paths(unary, cuts, transitions, coef[out], log[out], transition)
+            if nodes is not None:
                 with lend(self.table, self._positions(part)) as table:
                     emission += np.asarray((table.T @ nodes).T if self._sparse else nodes.T @ table)
         return log
@@ -363,9 +371,3 @@ class ChainOracle(PackedChains):
                 self._clamp(unary, given[tokens])
             forward_backward(unary, cuts, transition, log_partition[out], single[tokens], pairs[tokens], *nothing)
         return Marginals(log_partition, single, pairs)
-
-
-def _exponentials(scores: Array, tops: Array) -> Array:
-    """exp(scores − tops), in the memory of the scores."""
-    scores -= tops
-    return np.asarray(np.exp(scores, out=scores))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.cells import one_coef_each
 from tacit.oracle.losses import check_losses
 from tacit.oracle.parts import Nouns, PartsOracle
+from tacit.oracle.slack_search import LossLevels, sum_levels
 from tacit.problems.chain.tags import States
 from tacit.problems.chain.viterbi import add_pairs, path_scores, viterbi
 from tacit.problems.row_sums import sum_rows
@@ -40,8 +41,6 @@ class PackedChains(PartsOracle):
     """
 
     nouns = Nouns("Chain", "sequences", "token", "tag")
-    block_cells = 1 << 18
-    """Scores computed at a time: a table of this size stays in a core's cache while it is searched."""
 
     def __init__(
         self,
@@ -125,6 +124,10 @@ class PackedChains(PartsOracle):
             return table, np.arange(table.shape[0])
         return np.ascontiguousarray(table.T), column[tokens]
 
+    def loss_levels(self, rows: Rows = None) -> LossLevels:
+        """See `tacit.oracle.capabilities.ScalesLoss`."""
+        return sum_levels(*self.loss_rows(rows), self._starts(rows))
+
     def _check_losses(self, losses: LossTable) -> LossTable:
         tokens = int(self.offsets[-1])
         return check_losses(losses, self.n_states, tokens, tokens)
@@ -154,19 +157,6 @@ class PackedChains(PartsOracle):
 
     def _transition(self, w: Array) -> Array:
         return np.asarray(np.where(self.allowed, self._views(w)["transition"], -np.inf))
-
-    def _blocks(self, rows: Rows) -> Iterator[tuple[slice, slice, Rows, Array]]:
-        """Blocks of about `block_cells` scores: slices of the answer and of the code, rows, and cuts."""
-        starts = self._starts(rows)
-        room = max(1, self.block_cells // self.n_states)
-        first = 0 if rows is None else rows.indices(self.n_samples)[0] if isinstance(rows, slice) else None
-        i, n = 0, starts.size - 1
-        while i < n:
-            stop = int(np.searchsorted(starts, starts[i] + room, side="right")) - 1
-            stop = min(max(stop, i + 1), n)
-            part = rows[i:stop] if first is None else slice(first + i, first + stop)  # type: ignore[index]
-            yield slice(i, stop), slice(int(starts[i]), int(starts[stop])), part, starts[i : stop + 1] - starts[i]
-            i = stop
 
     def _evidence(self, rows: Rows, states: bool = True) -> Array:
         """What is known of every token, as `States.evidence` encodes it; of tags only, unless ``states``."""
@@ -251,3 +241,14 @@ def extra_columns(offsets: Array, schema: Schema, tokens: Array) -> Array:
     }
     names = [name for name in EXTRA if name in schema.blocks]
     return np.column_stack([columns[name] for name in names]) if names else np.zeros((tokens.size, 0), dtype=bool)
+
+
+def group_tokens(table: Any, count: int, rng: np.random.Generator) -> Array:
+    """The group of every token by k-means; fewer groups where fewer tokens differ."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        groups = KMeans(count, n_init=3, random_state=int(rng.integers(2**31))).fit_predict(table)
+    return np.asarray(groups)

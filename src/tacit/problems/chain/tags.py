@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.data.arrays import Array, locate
 from tacit.data.labels import find_labels, is_missing, kind_of_label, read_listed
-from tacit.data.parameters import has_length, is_list, shorten, whole_number
+from tacit.data.parameters import has_length, is_list, plain_array, shorten, whole_number
 from tacit.data.ragged import Ragged
 
 MAX_STATES = 4096
@@ -41,6 +41,8 @@ def read_tags(y: Any, lengths: Array) -> Tags:
             y = y.to_pylist()
         if isinstance(y, str | bytes | dict) or not is_list(y):
             raise ValueError(f"y must hold one sequence of tags per sequence of X, got {shorten(y)}")
+        if isinstance(y, np.ndarray):
+            y = plain_array(y, "y")
         sequences = [_sequence(tags, i) for i, tags in enumerate(y)]
         sizes = np.array([len(tags) for tags in sequences], dtype=np.int64)
         flat = _flat(sequences)
@@ -82,6 +84,8 @@ def read_tag_classes(classes: Any, tags: Tags, offsets: Array) -> Array:
 def _sequence(tags: Any, i: int) -> Any:
     if isinstance(tags, str | bytes | dict) or not has_length(tags):
         raise ValueError(f"y[{i}] must be a list with one tag per token, got {shorten(tags)}")
+    if isinstance(tags, np.ndarray):
+        tags = plain_array(tags, f"y[{i}]")
     if isinstance(tags, np.ndarray) and tags.ndim != 1:
         raise ValueError(f"y[{i}] must have one dimension, one tag per token, got the shape {tags.shape}")
     return tags

@@ -141,7 +141,11 @@ class TableProblem(ClassProblem):
         X = self.ensure_read(X)
         self.check_schema(schema)
         table, offsets = self.rows(X)
+        self._check_width(table, schema)
+        return ClassBlocks(table, schema, offsets, **self.read_supervision(X, y, schema, offsets, hidden))
+
+    def _check_width(self, table: Any, schema: Schema) -> None:
+        """Refuse rows of another width than those of training."""
         name, d = type(self).__name__, table.shape[1]
         if d != schema.n_features:
             raise ValueError(f"X has {d} features, but {name} is expecting {schema.n_features} features as input")
-        return ClassBlocks(table, schema, offsets, **self.read_supervision(X, y, schema, offsets, hidden))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.arrays import Array, Rows, checksum
-from tacit.data.parameters import shorten
+from tacit.data.parameters import plain_array, shorten
 from tacit.oracle import EnumerableOracle, Schema
 from tacit.problems.row_sums import add_rows
 
@@ -124,7 +124,7 @@ class KeptStates(StateBlocks):
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         if hidden is not None and self._null:
-            given = np.asarray(hidden)
+            given = plain_array(hidden)
             hidden = np.where(given == -1, self._states, given)
         return super().encode(labels, hidden, rows)
 

@@ -251,6 +251,7 @@ class CalledOracle(FunctionCalls):
     """
 
     rescalings: tuple[str, ...] = ("margin",)
+    slack_obstacle = "its function augmented= cannot scale the loss; give PerSample outputs= for enumeration"
     _code_type = np.int32
 
     def __init__(self, bound: Bound) -> None:

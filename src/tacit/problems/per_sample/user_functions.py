@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from tacit.data.arrays import Array
+from tacit.data.arrays import Array, as_csr
 from tacit.data.kernels import kernel
 from tacit.data.labels import UNLABELLED, is_missing, read_labels
 from tacit.data.parameters import reason, shorten
@@ -371,7 +371,7 @@ def as_samples(X: Any, what: str = "X") -> list[Any]:
     if hasattr(X, "columns") and hasattr(X, "iloc"):
         raise ValueError(f"{what} must not have named columns; give {what}.to_numpy(), or a list of samples")
     if sparse.issparse(X):
-        X = X.tocsr()
+        X = as_csr(X)
         return [X[i] for i in range(X.shape[0])]
     return list(X)
 

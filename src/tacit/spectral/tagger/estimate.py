@@ -7,10 +7,15 @@ of H. The matrices H_c are never stored: every window adds one outer product of 
 of its pair. Rows and columns of H are first divided by the roots of their sums. That changes nothing for exact values,
 and reduces the noise of rare contexts.
 
+After this scaling the sampling noise of N windows is about 1/√N per cell. So the noise of r rows and c columns has
+singular values of up to ``τ = (√r + √c)/√N``. A direction with a singular value σ is inverted as ``σ/(σ² + τ²)``, as in
+ridge regression, and a rank above that of the model adds little noise. The first direction, where σ is one, is exact.
+With growing data τ vanishes.
+
 Smoothing backs off to coarser counts. With a strength of s, every pair is given s visits more in which it behaves like
 its tag. Every tag is given s visits more after which the state depends on the tag alone, as in a Markov chain of tags.
 Every pair is also given one visit that continues from the average state, so that probabilities stay above zero. With
-growing data all three vanish; for s → ∞ the model is the HMM whose states are the contexts of tags.
+growing data all three vanish; for s → ∞ the model is the HMM whose states are the contexts of tags, but for τ.
 """
 
 from __future__ import annotations
@@ -29,6 +34,10 @@ MAX_DENSE = 400
 
 NEGLIGIBLE = 1e-10
 """Singular values below this share of the largest are rounding errors: the rank excludes them."""
+
+MIN_TIMES = 10
+"""Occurrences from which a pair is a context of its own. Two rare contexts that only occur next to each other have the
+largest possible singular value, one, after scaling: with many of them the top vectors of H are noise."""
 
 AVERAGE_VISITS = 1.0
 """Visits of the average state that are counted after every tag, in addition to the data."""
@@ -93,7 +102,8 @@ def estimate(
     """Count, find the basis, build the operators: one pass over the data."""
     counts = count_pairs(codes, labels, n_symbols, n_tags)
     found = find_windows(counts, offsets, context, size, conditional)
-    basis = find_basis(found.windows, found.context, found.n_contexts, rank, seed)
+    noise = float(np.linalg.norm(found.windows.weight))  # 1/√N for N windows of equal weight
+    basis = find_basis(found.windows, found.context, found.n_contexts, rank, seed, noise)
     automaton = build_operators(found.windows, basis, counts.n_pairs, found.first)
     behind = None if conditional else np.asarray(found.following @ basis.right)
     return Estimate(counts, automaton, behind, basis.singular_values)
@@ -167,8 +177,8 @@ def find_windows(counts: PairCounts, offsets: Array, context: str, size: int, co
     ----------
     counts : the pairs of the tokens
     offsets : of the sequences
-    context : "tags"; "pairs": the ``size`` most frequent pairs, others by their tag; or "symbols": the ``size`` most
-        frequent symbols, others together
+    context : "tags"; "pairs": the ``size`` most frequent pairs, of those that occur `MIN_TIMES` times, others by their
+        tag; or "symbols": the ``size`` most frequent symbols, others together
     conditional : False, True, or "markov"
     """
     of_pair, n_contexts = _contexts(counts, context, size)
@@ -213,6 +223,7 @@ def _contexts(counts: PairCounts, context: str, size: int) -> tuple[Array, int]:
         times = np.bincount(counts.symbol, counts.times, minlength=counts.n_symbols)
         of_symbol = np.minimum(np.argsort(np.argsort(-times, kind="stable")), size)  # the rank by frequency
         return of_symbol[counts.symbol], min(int(np.count_nonzero(times)), size + 1)
+    size = min(size, int(np.count_nonzero(counts.times >= MIN_TIMES)))
     if counts.n_pairs <= size:
         return np.arange(counts.n_pairs), counts.n_pairs
     frequent = np.sort(np.argsort(-counts.times, kind="stable")[:size])
@@ -283,7 +294,8 @@ class PairedAutomaton(NamedTuple):
 
 
 class Basis(NamedTuple):
-    """The top singular vectors: ``left`` (n, rows) is (HV)⁺, ``right`` (columns, n) is V; best directions first."""
+    """The top singular vectors: ``left`` (n, rows) is (HV)⁺ with noise damped, ``right`` (columns, n) is V; best
+    directions first."""
 
     left: Array
     right: Array
@@ -292,8 +304,13 @@ class Basis(NamedTuple):
     singular_values: Array
 
 
-def find_basis(windows: Windows, context: Array, n_contexts: int, rank: int, seed: int) -> Basis:
-    """The singular vectors of H; ``context[pair]`` is the context of a pair for its neighbours."""
+def find_basis(
+    windows: Windows, context: Array, n_contexts: int, rank: int, seed: int, noise: float = 0.0
+) -> Basis:  # fmt: skip
+    """The singular vectors of H; ``context[pair]`` is the context of a pair for its neighbours.
+
+    ``noise`` is the standard deviation of a scaled cell of H, zero where H is exact.
+    """
     cells = windows.before, context[windows.pair]
     H = sparse.coo_array((windows.weight, cells), shape=(n_contexts, n_contexts)).tocsr()
     rows, columns = np.asarray(H.sum(axis=1)).ravel(), np.asarray(H.sum(axis=0)).ravel()
@@ -304,8 +321,12 @@ def find_basis(windows: Windows, context: Array, n_contexts: int, rank: int, see
     else:
         U, values, Vt = randomized_svd(scaled, min(rank, n_contexts), n_oversamples=10, n_iter=2, random_state=seed)
     n = max(1, min(rank, int((values > NEGLIGIBLE * values[0]).sum())))
-    left = (U[:, :n] / values[:n]).T * row_scale
-    return Basis(left, Vt[:n].T * column_scale[:, None], rows, columns, values[:n])
+    values = values[:n]
+    level = noise * (np.sqrt(np.count_nonzero(rows)) + np.sqrt(np.count_nonzero(columns)))
+    inverse = values / (values**2 + level**2)
+    inverse[0] = 1 / values[0]
+    left = (U[:, :n] * inverse).T * row_scale
+    return Basis(left, Vt[:n].T * column_scale[:, None], rows, columns, values)
 
 
 def build_operators(windows: Windows, basis: Basis, n_pairs: int, first: Array) -> PairedAutomaton:

@@ -76,6 +76,23 @@ def _check_vocabulary(name: str, value: Any) -> None:
         raise TypeError(f"{name} must have fit and transform, as RareWords() has, got {shorten(value)}")
 
 
+def _check_fitted_vocabulary(name: str, value: Any) -> None:
+    """A vocabulary that can transform: those of tacit check what they learned, too."""
+    _check_vocabulary(name, value)
+    for part in ("check", "check_learned"):
+        if hasattr(value, part):
+            getattr(value, part)()
+    check_is_fitted(value)
+
+
+def _check_sorted(name: str, value: Any) -> None:
+    """Different symbols or tags in ascending order."""
+    if not isinstance(value, np.ndarray) or value.ndim != 1 or not value.size or value.dtype.kind not in "biufUS":
+        raise ValueError(f"{name} must be an array of strings or whole numbers, got {shorten(value)}")
+    if not np.array_equal(np.unique(value), value):
+        raise ValueError(f"{name} must be different and in ascending order, got {shorten(value)}")
+
+
 @estimator
 class SpectralTagger(Application):
     """Tag sequences (part-of-speech tags, ...) by a weighted automaton over pairs of a symbol and its tag.
@@ -94,9 +111,9 @@ class SpectralTagger(Application):
     rank : number of hidden dimensions; "auto", or a list, takes the one with the fewest errors on sequences that are
         held out: a tenth, or each once in five folds where there are few; before EM
     conditional : False for the joint model, True for the conditional one, "markov" for its reweighted form
-    context : the contexts before and after a pair: "pairs" (the most frequent pairs, others by their tag), "tags",
-        which need fewer data, or "symbols", in which hidden states must show. "auto" selects pairs or tags, like the
-        rank. The conditional model always uses tags
+    context : the contexts before and after a pair: "pairs" (the most frequent pairs that occur ten times or more,
+        others by their tag), "tags", which need fewer data, or "symbols", in which hidden states must show. "auto"
+        selects pairs or tags, like the rank. The conditional model always uses tags
     size : number of pairs, or symbols, that are separate contexts
     smoothing : visits that are added to the data, to every pair as its tag behaves, and to every tag as in a chain of
         tags; "auto" is selected like the rank. Few data need hundreds (`tacit.spectral.tagger.estimate`)
@@ -151,7 +168,13 @@ class SpectralTagger(Application):
     vocabulary: Any = parameter(optional(_check_vocabulary), default=None)
     random_state: Any = 0
     verbose: int = 1
-    learned: ClassVar = {"pairs_": table(None, 3, kinds="i"), "history_": check_steps}
+    learned: ClassVar = {
+        "pairs_": table(None, 3, kinds="i"),
+        "history_": check_steps,
+        "symbols_": _check_sorted,
+        "classes_": _check_sorted,
+        "vocabulary_": optional(_check_fitted_vocabulary),
+    }
 
     def fit(self, X: Any, y: Any) -> SpectralTagger:
         """Learn from sequences of symbols and their tags, one per symbol."""
@@ -237,8 +260,13 @@ class SpectralTagger(Application):
         shapes = {"initial": (n,), "operators": (pairs + k, n, n), "final": (n,), "middle": (n,)}
         for name, shape in shapes.items():
             table(*shape)(f"{name} of automaton_", getattr(self.automaton_, name))
+        if (self.vocabulary is None) != (self.vocabulary_ is None):
+            raise ValueError("vocabulary_ must be the fitted vocabulary, or None where there is none")
         if not pairs or self.pairs_.min() < 0 or (self.pairs_[:, :2].max(axis=0) >= (known, k)).any():
             raise ValueError(f"pairs_ must be pairs of {known} symbols and {k} tags, got {shorten(self.pairs_)}")
+        counts = self.pairs_[:, 2]
+        if counts.min() < 1 or float(counts.astype(np.float64).sum()) > 2.0**53:
+            raise ValueError(f"pairs_ must count each pair once or more, got counts from {counts.min()}")
 
     def _model(self) -> PairModel:
         return PairModel(self.automaton_, self.pairs_, len(self.symbols_), len(self.classes_))

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import as_array, is_list, one_of, shorten, whole_number
+from tacit.data.parameters import as_array, file_path, is_list, one_of, shorten, whole_number
 from tacit.data.ragged import Ragged
+from tacit.data.reading import MAX_BYTES
+from tacit.data.text_files import TextReader
 
 MAX_WORDS = 10_000
 """The longest sentence, in words. A larger position is a mistake in a file, and would take too much memory."""
@@ -79,11 +81,20 @@ def sort_pairs(pairs: Array) -> Array:
 
 LINK = re.compile(r"(\d{1,6})([-p])(\d{1,6})")
 
+NO_LINKS = Links(())
+"""Of a sentence pair without links."""
 
-def read_parallel(path: str | os.PathLike[str], target: Any = None) -> tuple[list[list[str]], list[list[str]]]:
+FIELDS_PER_LINE = 32
+"""Fields that a line of links counts as: what its arrays take."""
+
+
+def read_parallel(
+    path: str | os.PathLike[str], target: Any = None, *, max_bytes: int = MAX_BYTES
+) -> tuple[list[list[str]], list[list[str]]]:
     """Read sentence pairs: lines ``source ||| target``, or two files with one sentence per line.
 
-    Words are separated by spaces. A sentence may be empty; its pair is never linked.
+    Words are separated by spaces. A sentence may be empty; its pair is never linked. Files that end in ``.gz`` are
+    unpacked; at most ``max_bytes`` of each are read.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -92,34 +103,41 @@ def read_parallel(path: str | os.PathLike[str], target: Any = None) -> tuple[lis
     ...     read_parallel(path)
     ([['la', 'maison']], [['the', 'house']])
     """
-    lines = _lines(path)
     if target is not None:
-        others = _lines(target)
+        readers = [_open(one, max_bytes) for one in (path, target)]
+        lines, others = ([reader.split(line) for _, line in reader.lines()] for reader in readers)
         if len(lines) != len(others):
             raise ValueError(f"{path} has {len(lines)} lines, but {target} has {len(others)}; give one line per pair")
-        return [line.split() for line in lines], [line.split() for line in others]
+        return lines, others
     source, targets = [], []
-    for number, line in enumerate(lines, 1):
+    reader = _open(path, max_bytes)
+    for number, line in reader.lines():
         parts = line.split("|||")
         if len(parts) != 2:
             raise ValueError(f"{path}, line {number} must be 'source ||| target', got {shorten(line)}")
-        source.append(parts[0].split())
-        targets.append(parts[1].split())
+        source.append(reader.split(parts[0]))
+        targets.append(reader.split(parts[1]))
     if not source:
         raise ValueError(f"{path} is empty; give one sentence pair per line: source ||| target")
     return source, targets
 
 
-def read_links(path: str | os.PathLike[str], first: int = 1) -> list[Links]:
+def read_links(path: str | os.PathLike[str], first: int = 1, *, max_bytes: int = MAX_BYTES) -> list[Links]:
     """Read one line of links per sentence pair: ``i-j`` is a sure link, ``ipj`` a possible one.
 
-    ``first`` is the number of the first word: 1 as in the files of shared tasks, 0 as in those of Pharaoh and GIZA.
+    ``first`` is the number of the first word: 1 as in the files of shared tasks, 0 as in those of Pharaoh and GIZA. At
+    most ``max_bytes`` are read.
     """
     found = []
-    for number, line in enumerate(_lines(path), 1):
+    reader = _open(path, max_bytes)
+    for number, line in reader.lines():
+        if not line.strip():
+            found.append(NO_LINKS)
+            continue
+        reader.count_fields(FIELDS_PER_LINE)
         sure: list[tuple[int, int]] = []
         possible: list[tuple[int, int]] = []
-        for entry in line.split():
+        for entry in reader.split(line):
             match = LINK.fullmatch(entry)
             pair = (int(match[1]) - first, int(match[3]) - first) if match else None
             if match is None or pair is None or min(pair) < 0 or max(pair) >= MAX_WORDS:
@@ -164,12 +182,8 @@ def check_links(links: Sequence[Links], source: Sequence[Sequence[str]], target:
             )
 
 
-def _lines(path: Any) -> list[str]:
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}; convert it") from error
-    return text.removeprefix("\ufeff").replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
+def _open(path: Any, max_bytes: Any) -> TextReader:
+    return TextReader(file_path("path", path), "utf-8-sig", max_bytes)
 
 
 SYMMETRISATIONS = ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and")

@@ -18,6 +18,7 @@ from tacit.oracle import Assignment, Schema
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.cells import label_positions, one_coef_each
 from tacit.oracle.parts import Nouns, PartsOracle
+from tacit.oracle.slack_search import LossLevels, common_unit
 from tacit.text.alignment.links import read_pairs
 from tacit.text.alignment.tables import KnownLinks, PairTables, is_unknown, read_known
 
@@ -88,9 +89,22 @@ class AlignmentOracle(PartsOracle):
             code = self._pick(fits, prefer, code, rows)
         return Assignment(code.astype(self._code_type), value)
 
-    def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
+    def loss_levels(self, rows: Rows = None) -> LossLevels:
+        """See `tacit.oracle.capabilities.ScalesLoss`: a wrong label, or missed and wrong links."""
+        losses, chosen = self._link_losses(rows, None), self._samples(rows)
+        scale, is_known = self.scale[chosen], self._links.is_known[chosen]
+        costs = np.array([1.0, self.wrong_link])
+        wrong = self.wrong_link * scale * self.tables.shapes[chosen].min(axis=1)
+        most = np.maximum(losses.other, losses.parallel + np.where(is_known, wrong, 0.0))
+        least = np.where(is_known, costs[costs > 0].min() * scale, 1.0)
+        return LossLevels(least, most, np.where(is_known, common_unit(costs) * scale, 1.0))
+
+    def _predict_augmented(self, w: Array, rows: Rows, factor: Array | None = None) -> Assignment:
         cells = self._cells(rows)
         losses = self._link_losses(rows, cells)
+        if factor is not None:
+            each = np.repeat(factor, self.tables.shapes[self._samples(rows)].prod(axis=1))
+            losses = _Losses(factor * losses.other, factor * losses.parallel, each * losses.cells)
         best = self._match(self._scores(w, rows) + losses.cells, rows)
         return self._better_label(best.value + w[-1] + losses.parallel, losses.other, best.code, rows)
 

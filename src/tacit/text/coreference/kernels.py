@@ -15,15 +15,16 @@ def best_rows(
     documents: Array, offsets: Array, starts: Array, limit: Array, table: Array, base: Array, weights: Array, kind:
     Array, bonus: Array, known: Array, prefer: Array, code: Array, value: Array,
 ) -> None:  # fmt: skip
-    """Find the slot of every mention with the highest score plus ``bonus[kind]``, among its first ``limit`` slots.
+    """Find the slot of every mention with the highest score plus its bonus, among its first ``limit`` slots.
 
-    A bonus of −inf excludes rows. ``known`` (if not empty) fixes the slots that are ≥ 0. Ties go to the slot in
-    ``prefer`` (if not empty), else to the first.
+    ``bonus[d, kind]`` is that of document d; one row of it stands for all. A bonus of −inf excludes rows. ``known`` (if
+    not empty) fixes the slots that are ≥ 0. Ties go to the slot in ``prefer`` (if not empty), else to the first.
     """
     columns = table.shape[1]
     position = 0
     for d in range(documents.size):
         total = 0.0
+        own = bonus[d if len(bonus) > 1 else 0]
         for m in range(offsets[documents[d]], offsets[documents[d] + 1]):
             first = starts[m]
             low, high = first, first + limit[m]
@@ -32,7 +33,7 @@ def best_rows(
                 high = low + 1
             best, chosen = -np.inf, low
             for row in range(low, high):
-                v = bonus[kind[row]]
+                v = own[kind[row]]
                 if v == -np.inf:
                     continue
                 for t in range(2, columns):
@@ -132,13 +133,14 @@ def add_chosen(
 @kernel
 def sum_rows(
     documents: Array, offsets: Array, starts: Array, table: Array, base: Array, weights: Array, kind: Array, known:
-    Array, power: float, coef: Array, log: Array, out: Array, scores: Array,
+    Array, power: float, bonus: Array, coef: Array, log: Array, out: Array, scores: Array,
 ) -> None:  # fmt: skip
     """Compute three log-partition functions per document, and their expected features, in one pass.
 
     ``log[0]`` sums over all rows of a mention, ``log[1]`` over those that agree with its cluster (kind 0), ``log[2]``
     over those of them that agree with ``known``. ``coef`` has the coefficients of the three. Expected features are
-    added to ``out``, unless it is empty. ``scores`` is a buffer for the rows of one mention.
+    added to ``out``, unless it is empty. ``bonus``, by kind, is added to the scores of the first. ``scores`` is a
+    buffer for the rows of one mention.
     """
     columns = table.shape[1]
     for d in range(documents.size):
@@ -154,8 +156,7 @@ def sum_rows(
                     v += weights[base[t] + table[row, t]]
                 v *= power
                 scores[row - first] = v
-                if v > top:
-                    top = v
+                top = max(top, v + bonus[kind[row]])
                 if kind[row] == 0:
                     if v > top_right:
                         top_right = v
@@ -164,7 +165,7 @@ def sum_rows(
             total, right, agreed = 0.0, 0.0, 0.0
             for row in range(first, last):
                 v = scores[row - first]
-                total += math.exp(v - top)
+                total += math.exp(v + bonus[kind[row]] - top)
                 if kind[row] == 0:
                     right += math.exp(v - top_right)
                     if only < 0 or row - first == only:
@@ -177,7 +178,7 @@ def sum_rows(
                 continue
             for row in range(first, last):
                 v = scores[row - first]
-                share = coef[0, d] * math.exp(v - top) / total
+                share = coef[0, d] * math.exp(v + bonus[kind[row]] - top) / total
                 if kind[row] == 0 and right > 0.0:
                     share += coef[1, d] * math.exp(v - top_right) / right
                     if only < 0 or row - first == only:
@@ -263,18 +264,19 @@ def edge_scores(
     documents: Array, offsets: Array, starts: Array, limit: Array, table: Array, base: Array, weights: Array, kind:
     Array, bonus: Array, edge: Array,
 ) -> None:  # fmt: skip
-    """Compute the score of every link, less that of "new", plus ``bonus[kind]``.
+    """Compute the score of every link, less that of "new", plus ``bonus[d, kind]`` of document d, or of the one row.
 
     Links beyond the ``limit`` of their mention, and those with a bonus of −inf, get −inf.
     """
     for d in range(documents.size):
+        own = bonus[d if len(bonus) > 1 else 0]
         for m in range(offsets[documents[d]], offsets[documents[d] + 1]):
             first = starts[m]
             new = 0.0
             for t in range(2, table.shape[1]):
                 new += weights[base[t] + table[first, t]]
             for row in range(first + 1, starts[m + 1]):
-                v = bonus[kind[row]]
+                v = own[kind[row]]
                 if row - first >= limit[m] or v == -np.inf:
                     edge[row] = -np.inf
                     continue

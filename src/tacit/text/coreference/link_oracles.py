@@ -12,6 +12,7 @@ from tacit.oracle import Assignment, Schema
 from tacit.oracle.capabilities import Expectations
 from tacit.oracle.cells import one_coef_each
 from tacit.oracle.sharing import Batch, join_arrays
+from tacit.oracle.slack_search import LossLevels, common_unit
 from tacit.text.coreference import kernels
 from tacit.text.coreference.oracle import NOTHING, RIGHT, LinkOracle, Packed, document_of, owners
 
@@ -30,9 +31,9 @@ class LeftOracle(LinkOracle):
         preferred = NOTHING if prefer is None else self.read_preferred(prefer, rows)
         return self._best(w, rows, bonus, known=self._known_links, prefer=preferred)
 
-    def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
+    def _predict_augmented(self, w: Array, rows: Rows, factor: Array | None = None) -> Assignment:
         self._clusters()
-        return self._best(w, rows, self._kind_losses())
+        return self._best(w, rows, np.outer(1.0 if factor is None else factor, self._kind_losses()))
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
         value = np.empty(self.documents(rows).size)
@@ -53,19 +54,28 @@ class LeftOracle(LinkOracle):
         return self.unpad(out)
 
     def expectations(
-        self, w: Array, rows: Rows = None, *, free: Any = None, label: Any = None, truth: Any = None, power: float = 1.0
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        free: Any = None,
+        label: Any = None,
+        truth: Any = None,
+        power: float = 1.0,
+        augmented: bool = False,
     ) -> Expectations:
         """See `tacit.oracle.capabilities.SumsOutputs`: a softmax per mention."""
         n = self.documents(rows).size
         coefs = (free, label, truth)
-        if label is not None or truth is not None:
+        if label is not None or truth is not None or augmented:
             self._clusters()
+        bonus = (power if augmented else 0.0) * self._kind_losses()
         coef = np.array([np.broadcast_to(0.0 if c is None else np.asarray(c, dtype=float), n) for c in coefs])
         out = np.zeros(self._weight_positions[-1] + 1 if coef.any() else 0)
         log, scores = np.empty((3, n)), np.empty(int(self._full.max()))
         kernels.sum_rows(
             *self.layout(rows), self.packed.table, self.base, self.pad(w), self.kind, self._known_links,
-            float(power), coef, log, out, scores,
+            float(power), bonus, coef, log, out, scores,
         )  # fmt: skip
         free_log, label_log, truth_log = (None if c is None else own for c, own in zip(coefs, log, strict=True))
         return Expectations(free_log, label_log, truth_log, self.unpad(out) if out.size else None)
@@ -106,9 +116,16 @@ class LeftOracle(LinkOracle):
         code, value = np.empty(self._starts(rows)[-1], np.int64), np.empty(self.documents(rows).size)
         kernels.best_rows(
             *self.layout(rows), self._full if limit is None else limit, self.packed.table, self.base, self.pad(w),
-            self.kind, bonus, known, prefer, code, value,
+            self.kind, np.atleast_2d(bonus), known, prefer, code, value,
         )  # fmt: skip
         return Assignment(code.astype(self._code_type), value)
+
+    def loss_levels(self, rows: Rows = None) -> LossLevels:
+        """See `tacit.oracle.capabilities.ScalesLoss`: a sum of one cost per mention."""
+        self._clusters()
+        costs = self._kind_losses()[self.kind]
+        worst = np.maximum.reduceat(costs, self.packed.starts[:-1])[self._positions(rows)]
+        return _levels(costs, np.add.reduceat(worst, self._starts(rows)[:-1]))
 
     def _kind_losses(self) -> Array:
         """The loss by kind of row."""
@@ -140,6 +157,12 @@ class LeftOracle(LinkOracle):
             i, m = locate(self.offsets, int(wrong[0]))
             raise ValueError(f"hidden[{i}][{m}] is {links[wrong[0]]}, but y[{i}] has other clusters; correct one")
         return slots
+
+
+def _levels(costs: Array, most: Array) -> LossLevels:
+    """Levels of sums of these costs, all documents alike."""
+    least = np.min(costs[costs > 0], initial=np.inf)
+    return LossLevels(np.full_like(most, least), most, np.full_like(most, common_unit(costs)))
 
 
 ROUNDING = 1e-12
@@ -187,12 +210,20 @@ class ForestOracle(LinkOracle):
             value = self.score(w, code, rows)
         return Assignment(code.astype(self._code_type), value)
 
-    def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
+    def _predict_augmented(self, w: Array, rows: Rows, factor: Array | None = None) -> Assignment:
         self._clusters()
         missed, wrong, _ = self.costs
-        bonus = np.array([-missed, 0.0, wrong - missed, wrong - missed])
+        bonus = np.outer(1.0 if factor is None else factor, [-missed, 0.0, wrong - missed, wrong - missed])
         best = self._grow(self._edges(w, rows, bonus), 0.0, rows)
-        return Assignment(best.code, best.value + missed * self._links(rows))
+        unlinked = missed * self._links(rows)
+        return Assignment(best.code, best.value + (unlinked if factor is None else factor * unlinked))
+
+    def loss_levels(self, rows: Rows = None) -> LossLevels:
+        """See `tacit.oracle.capabilities.ScalesLoss`: every missed link costs the same, and so does every wrong one."""
+        self._clusters()
+        missed, wrong, _ = self.costs
+        most = missed * self._links(rows) + (wrong - missed) * (np.diff(self._starts(rows)) - 1.0)
+        return _levels(np.array([missed, wrong - missed]), most)
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
         later, slots = self._find_links(code, rows)
@@ -224,7 +255,7 @@ class ForestOracle(LinkOracle):
         edge = np.empty(len(self.packed.table))
         kernels.edge_scores(
             *self.layout(rows), self._full if limit is None else limit, self.packed.table, self.base, self.pad(w),
-            self.kind, bonus, edge,
+            self.kind, np.atleast_2d(bonus), edge,
         )  # fmt: skip
         return edge
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -246,16 +246,22 @@ def pack(pairs: Ragged, sizes: tuple[int, ...], clusters: Array | None = None, l
     clusters : one number per mention of all documents; None when predicting
     links : the known link of every mention: an earlier mention, itself if it is new, −1 if it is unknown
     """
-    table = pairs.values
-    features = table[:, FIRST_FEATURE:]
-    if features.size and (features.max(axis=0) > np.array(sizes)).any():
-        table = table.copy()
-        table[:, FIRST_FEATURE:][features > np.array(sizes)] = 0
+    table = _limit_values(pairs.values, sizes)
     starts = np.append(np.flatnonzero(table[:, 0] == table[:, 1]), len(table))
     packed = Packed(np.ascontiguousarray(table), starts, mention_offsets(pairs), np.diff(starts))
     if clusters is None:
         return packed
-    return _with_rows(packed, pairs, _missing_links(packed, clusters, links))
+    packed = _with_rows(packed, pairs, _missing_links(packed, clusters, links))
+    return replace(packed, table=_limit_values(packed.table, sizes))  # rows of `makers` may have any value
+
+
+def _limit_values(table: Array, sizes: tuple[int, ...]) -> Array:
+    """The rows with 0 for feature values beyond their number: kernels use values as indices."""
+    features = table[:, FIRST_FEATURE:]
+    if features.size and (features.max(axis=0) > np.array(sizes)).any():
+        table = table.copy()
+        table[:, FIRST_FEATURE:][features > np.array(sizes)] = 0
+    return table
 
 
 def mention_offsets(pairs: Ragged) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from tacit import commands
+from tacit.data.lines import json_line
 from tacit.report import Code, Column, Facts, Figure, Page, Prose, Section, Table, render
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _line(data: Any, i: int, decision: Any) -> str:
             for reason in decision.reasons
         ],
     }
-    return json.dumps(content, ensure_ascii=False) + "\n"
+    return json_line(content) + "\n"
 
 
 SHOWN_DOCUMENTS, SHOWN_WORDS = 12, 25

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -19,6 +17,7 @@ from tacit.data.arrays import Array
 from tacit.data.labels import read_classes, read_labels
 from tacit.data.parameters import has_length, is_list, shorten
 from tacit.data.ragged import Ragged
+from tacit.data.reading import MAX_BYTES
 from tacit.data.specs import (
     check_parameters,
     choice,
@@ -30,6 +29,7 @@ from tacit.data.specs import (
     switch,
     whole,
 )
+from tacit.data.text_files import TextReader, parse_json
 from tacit.learners import LatentSVM
 from tacit.learners.application import Application
 from tacit.learners.learner import Learner
@@ -175,6 +175,9 @@ class ReasonFinder(Application):
 
 WORD = re.compile(r"\w+|[^\w\s]+")
 ENDS = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|\n+")
+
+FIELDS_PER_DOCUMENT = 8
+"""Fields that a document of a file counts as, beside its sentences: what its name and lists take."""
 
 MAX_LETTERS = 50
 """The longest word that is counted."""
@@ -336,32 +339,25 @@ class DocumentFile(NamedTuple):
     names: list[str]
 
 
-def read_document_file(path: Path) -> DocumentFile:
+def read_document_file(path: Path, *, max_bytes: int = MAX_BYTES) -> DocumentFile:
     """Read one JSON object per line, with "text" or "sentences", and perhaps "label" and "id".
 
-    Documents without a label are not learned from, but get reasons too. Files may be gzipped.
+    Documents without a label are not learned from, but get reasons too. Files that end in ``.gz`` are unpacked; at most
+    ``max_bytes`` are read.
     """
-    opener: Any = gzip.open if path.suffix == ".gz" else open
     documents, labels, names = [], [], []
-    try:
-        with opener(path, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if not line.strip():
-                    continue
-                try:
-                    entry = json.loads(line)
-                except (ValueError, RecursionError) as error:
-                    raise ValueError(f"{path}, line {number} is not JSON: {shorten(line.strip())}") from error
-                documents.append(_sentences(entry, path, number))
-                label = entry.get("label")
-                if label is not None and not isinstance(label, str | int | float):
-                    raise ValueError(f"{path}, line {number}: label must be text or a number, got {shorten(label)}")
-                labels.append(None if label is None else str(label))
-                names.append(str(entry.get("id", f"document {number}")))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}; convert it") from error
-    except (EOFError, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path} is truncated or not a gzip file ({error}); fetch it again") from error
+    reader = TextReader(path, max_bytes=max_bytes)
+    for number, line in reader.lines():
+        if not line.strip():
+            continue
+        entry = parse_json(line, f"{path}, line {number}")
+        documents.append(_sentences(entry, path, number))
+        reader.count_fields(FIELDS_PER_DOCUMENT + len(documents[-1]))
+        label = entry.get("label")
+        if label is not None and not isinstance(label, str | int | float):
+            raise ValueError(f"{path}, line {number}: label must be text or a number, got {shorten(label)}")
+        labels.append(None if label is None else str(label))
+        names.append(str(entry.get("id", f"document {number}")))
     if not documents:
         raise ValueError(f'{path} is without documents; give one JSON object per line, with "text" and "label"')
     return DocumentFile(documents, labels, names)

@@ -22,6 +22,7 @@ from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.cells import label_positions, one_coef_each
 from tacit.oracle.losses import check_losses
 from tacit.oracle.parts import Nouns, PartsOracle
+from tacit.oracle.slack_search import LossLevels, sum_levels
 
 SIGNS = np.array([-1.0, 1.0])
 
@@ -99,9 +100,15 @@ class SentencesOracle(PartsOracle):
             code = self._pick(fits, read, code, rows)
         return Assignment(code, value)
 
-    def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
+    def loss_levels(self, rows: Rows = None) -> LossLevels:
+        """See `tacit.oracle.capabilities.ScalesLoss`: of two labels, only the wrong one has a loss."""
+        losses = self._label_losses(rows).T
+        return sum_levels(losses, np.arange(len(losses)), np.arange(len(losses) + 1))
+
+    def _predict_augmented(self, w: Array, rows: Rows, factor: Array | None = None) -> Assignment:
         options = self._options(w, rows)
         losses = self._label_losses(rows)
+        losses = losses if factor is None else factor * losses
         return self._better(options._replace(value=options.value + losses), rows)
 
     def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:

@@ -10,10 +10,11 @@ from tacit.data.arrays import Array, Codes, Rows, checksum, positions_of, starts
 from tacit.data.labels import find_labels
 from tacit.data.ragged import Ragged
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
-from tacit.oracle.capabilities import KnownPart
+from tacit.oracle.capabilities import KnownPart, ScalesLoss
 from tacit.oracle.cells import one_coef_each
 from tacit.oracle.losses import check_losses
 from tacit.oracle.parts import Nouns, PartsOracle
+from tacit.oracle.slack_search import LossLevels, sum_levels
 from tacit.problems.row_sums import add_rows
 from tacit.vision.regions import kernels
 from tacit.vision.regions.cuts import Graphs, best_labels, best_within_limits, cover, label_values, violations
@@ -65,6 +66,8 @@ class RegionOracle(PartsOracle):
         self.edge_offsets = images.edge_offsets
         self.weak = weak
         self._loss_kind = loss
+        if self.n_labels > 2 and "pairwise" in schema.blocks:
+            self.slack_obstacle = "its inference is approximate with more than two labels, so it proves no upper bound"
         self._limits = limits
         if labels is not None and limits is not None:
             self._refuse_impossible(labels, limits)
@@ -81,11 +84,23 @@ class RegionOracle(PartsOracle):
         scores, costs = self._scores(w, rows), self._costs(w, rows)
         return self._answer(best_labels(self._graphs(rows), scores, costs), w, rows)
 
-    def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
+    def _predict_augmented(self, w: Array, rows: Rows, factor: Array | None = None) -> Assignment:
+        losses, graphs = self._loss_table()[self._positions(rows)], self._graphs(rows)
+        if factor is not None:
+            losses = losses * np.repeat(factor, np.diff(graphs.starts))[:, None]
+        found = self._answer(best_labels(graphs, self._scores(w, rows) + losses, self._costs(w, rows)), w, rows)
+        loss = self.loss(found.code, rows)
+        return Assignment(found.code, found.value + (loss if factor is None else factor * loss))
+
+    @property
+    def lacks(self) -> tuple[type, ...]:
+        """Capabilities that are missing: multiples of the loss need exact inference."""
+        return (ScalesLoss,) if self.slack_obstacle else ()
+
+    def loss_levels(self, rows: Rows = None) -> LossLevels:
+        """See `tacit.oracle.capabilities.ScalesLoss`."""
         losses = self._loss_table()[self._positions(rows)]
-        code = best_labels(self._graphs(rows), self._scores(w, rows) + losses, self._costs(w, rows))
-        found = self._answer(code, w, rows)
-        return Assignment(found.code, found.value + self.loss(found.code, rows))
+        return sum_levels(losses, np.arange(len(losses)), self._starts(rows))
 
     def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         """The best labels that agree with the known ones and meet the limits.

@@ -1,0 +1,1 @@
+"""Multiple-instance learning: the problem `Bags`, and an oracle for each of its rules."""

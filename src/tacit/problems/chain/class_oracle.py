@@ -1,0 +1,348 @@
+"""Inference for one label over a hidden chain: the best path of states under every label, and sums over all paths."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import logsumexp
+
+from tacit.data.arrays import Array, Codes, Rows, checksum
+from tacit.data.labels import find_labels, reject_unknown
+from tacit.data.parameters import shorten
+from tacit.data.ragged import Ragged
+from tacit.data.table import Table
+from tacit.oracle import Assignment, LossTable
+from tacit.oracle.capabilities import Expectations, KnownPart, ScalesLoss, Slacks
+from tacit.oracle.cell_sums import choose_rivals
+from tacit.oracle.cells import label_positions, one_coef_each
+from tacit.oracle.contracts import CapabilityError
+from tacit.oracle.entropies import Order, Renyi, read_order
+from tacit.oracle.renyi import NEAR_ONE, orders_near_one
+from tacit.oracle.slack_search import LossLevels, sum_levels
+from tacit.problems.chain.forward_backward import forward_backward
+from tacit.problems.chain.packed import TokenTable, group_tokens
+from tacit.problems.chain.paths import PackedPaths, read_path
+from tacit.problems.chain.viterbi import path_scores
+from tacit.problems.row_sums import sum_rows
+
+
+class PathOracle(PackedPaths):
+    """One label per sequence and a hidden state per token; a code has ``label · k + state`` for every token.
+
+    Labels are listed, and the paths under a label are searched by Viterbi or summed by forward–backward:
+    O(tokens · labels · k · (d + k)) per pass.
+
+    The parameters are those of `PackedPaths`.
+    """
+
+    # What every learner asks for
+
+    def predict(self, w: Array, rows: Rows = None) -> Assignment:
+        scores = self.label_scores(w, rows)
+        return self.best_under(w, np.argmax(scores, axis=1), rows)
+
+    def predict_augmented(
+        self, w: Array, rows: Rows = None, *, target: Codes = None, rescaling: str = "margin", rivals: bool = False
+    ) -> Assignment:
+        if rescaling not in self.rescalings:
+            raise ValueError(f"rescaling must be 'margin' or 'slack', got {shorten(rescaling)}")
+        scores, losses = self.label_scores(w, rows), self._label_losses(rows)
+        values = scores + losses
+        if rescaling == "slack":
+            if target is None:
+                raise ValueError("slack rescaling needs a target: give target=codes, for example from `impute`")
+            values = losses * (1 + scores - self.score(w, target, rows)[:, None])
+        if rivals:
+            values[np.arange(len(values)), self._true_labels(rows)] = -np.inf
+        labels = np.argmax(values, axis=1)
+        return Assignment(self.best_under(w, labels, rows).code, values.max(axis=1))
+
+    lacks = (ScalesLoss,)
+    """Labels are listed, so slack rescaling is exact, without a search over multiples of the loss."""
+
+    def _predict_augmented(self, w: Array, rows: Rows, factor: Array | None = None) -> Assignment:
+        losses = self._label_losses(rows)
+        values = self.label_scores(w, rows) + (losses if factor is None else factor[:, None] * losses)
+        return Assignment(self.best_under(w, np.argmax(values, axis=1), rows).code, values.max(axis=1))
+
+    def loss_levels(self, rows: Rows = None) -> LossLevels:
+        losses = self._label_losses(rows)
+        return sum_levels(losses, np.arange(len(losses)), np.arange(len(losses) + 1))
+
+    def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
+        labels, known = self._true_labels(rows), self._take_known(rows)
+        best = self._best_paths(w, labels, rows, known)
+        if prefer is None:
+            return best
+        prefer = np.asarray(prefer)
+        value = self.score(w, np.maximum(prefer, 0), rows)  # which checks the code
+        own, state = np.divmod(np.maximum(prefer, 0), self.n_states)
+        is_same = (own == np.repeat(labels, np.diff(self._starts(rows)))) & (prefer >= 0)
+        if known is not None:
+            is_same &= (known < 0) | (known == state)
+        fits = np.logical_and.reduceat(is_same, self._starts(rows)[:-1])
+        return Assignment(self._pick(fits & (value >= best.value), prefer, best.code, rows), best.value)
+
+    def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
+        labels, states = self._split(code, rows)
+        value = np.empty(labels.size)
+        for label, own, tokens, unary, cuts in self._by_label(w, labels, rows):
+            found = np.empty(cuts.size - 1)
+            path_scores(unary, cuts, self._transition(w, label), states[tokens], found)
+            value[own] = found
+        return value
+
+    def loss(self, code: Array, rows: Rows = None) -> Array:
+        labels = self._split(code, rows)[0]
+        return np.asarray(self._label_losses(rows)[np.arange(labels.size), labels])
+
+    def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
+        labels, states = self._split(code, rows)
+        code, starts = self._read(code, rows), self._starts(rows)
+        coef = one_coef_each(coef, labels.size)
+        each = np.repeat(coef, np.diff(starts))
+        emission, transition = self._zeros()
+        sum_rows(self.table, code, self._positions(rows), each, emission)
+        inside = np.ones(code.size, dtype=bool)
+        inside[starts[:-1]] = False
+        here = np.flatnonzero(inside)
+        cells = code[here] + (states[here - 1] + (code[here] // self.n_states) * (self.n_states - 1)) * self.n_states
+        transition.ravel()[:] = np.bincount(cells, weights=each[here], minlength=transition.size)
+        return self._flat(emission, transition)
+
+    def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
+        """See `tacit.oracle.capabilities.ScoresLabels`."""
+        if np.isinf(power):
+            return self._scores_by_label(w, rows, None)
+        return self._log_sums(w, rows, power) / power
+
+    def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
+        """See `tacit.oracle.capabilities.ScoresLabels`."""
+        n = self._starts(rows).size - 1
+        return self._best_paths(w, label_positions(labels, n, self.n_labels), rows, None)
+
+    # Sums over paths
+
+    def expectations(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        free: Any = None,
+        label: Any = None,
+        truth: Any = None,
+        power: float = 1.0,
+        augmented: bool = False,
+    ) -> Expectations:
+        """See `tacit.oracle.capabilities.SumsOutputs`."""
+        n = self._starts(rows).size - 1
+        coefs = [
+            None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in (free, label, truth)
+        ]
+        needs_label = label is not None or truth is not None
+        labels = self._true_labels(rows) if needs_label else np.zeros(n, dtype=np.int64)
+        samples, known = np.arange(n), self._take_known(rows)
+        logs: list[Array | None] = [None, None, None]
+        weights, own = np.zeros((n, self.n_labels)), np.zeros((n, self.n_labels))
+        if coefs[0] is not None:
+            sums = self._log_sums(w, rows, power)
+            wished = sums + power * self._label_losses(rows) if augmented else sums
+            whole = np.asarray(logsumexp(wished, axis=1))
+            weights += coefs[0][:, None] * np.exp(wished - whole[:, None])
+            logs[0] = whole
+        for kind, given in ((1, None), (2, known)):
+            coef = coefs[kind]
+            if coef is not None:
+                is_summed = coefs[0] is not None and given is None
+                logs[kind] = sums[samples, labels] if is_summed else self._own_log_sums(w, labels, rows, given, power)
+                (weights if given is None else own)[samples, labels] += coef
+        blocks = self._zeros()
+        self._add_expected(w, rows, weights, power, blocks)
+        self._add_expected(w, rows, own, power, blocks, known)
+        has_features = any(c is not None and c.any() for c in coefs)
+        return Expectations(logs[0], logs[1], logs[2], self._flat(*blocks) if has_features else None)
+
+    def log_partition(self, w: Array, rows: Rows = None) -> Array:
+        """log Σ exp s over all labels and paths."""
+        return np.asarray(logsumexp(self._log_sums(w, rows, 1.0), axis=1))
+
+    def renyi_scores(self, w: Array, alpha: Order, rows: Rows = None) -> Array:
+        """See `tacit.oracle.capabilities.ScoresEntropy`."""
+        return self._renyi_scores(w, rows, _read_alpha(alpha), None)
+
+    def renyi_slacks(
+        self, w: Array, coef: Array, alpha: Order, rows: Rows = None, *, rescaling: str = "margin"
+    ) -> Slacks:
+        """See `tacit.oracle.capabilities.ScoresEntropy`."""
+        order, labels, known = _read_alpha(alpha), self._true_labels(rows), self._take_known(rows)
+        scores = self._renyi_scores(w, rows, order, known)
+        value, rivals, weights = choose_rivals(scores, self._label_losses(rows), labels, coef, rescaling)
+        if not weights.any():
+            return Slacks(value, rivals, np.zeros(self.n_params))
+        if math.isinf(order):
+            total = np.zeros(self.n_params)
+            for label in range(self.n_labels):
+                own = np.full(labels.size, label)
+                given = None if known is None else self._known_under(own, labels, known, rows)
+                total += self.features(self._best_paths(w, own, rows, given).code, weights[:, label], rows)
+            return Slacks(value, rivals, total)
+        blocks = self._zeros()
+        if abs(order - 1) < NEAR_ONE:
+            for power, share in zip(*orders_near_one(order), strict=True):
+                self._add_expected(w, rows, share * weights, power, blocks, known, is_mean=True)
+        else:
+            self._add_expected(w, rows, order / (order - 1) * weights, order, blocks, known)
+            self._add_expected(w, rows, -1 / (order - 1) * weights, 1.0, blocks, known)
+        return Slacks(value, rivals, self._flat(*blocks))
+
+    def state_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
+        """(tokens, k): the probability of every state, given the true label, or else the likeliest one."""
+        labels = self._true_labels(rows) if is_given else np.argmax(self._log_sums(w, rows, 1.0), axis=1)
+        known = self._take_known(rows) if is_given else None
+        nodes = np.empty((int(self._starts(rows)[-1]), self.n_states))
+        nothing = np.zeros((0, self.n_states, self.n_states)), np.zeros(0), np.zeros((self.n_states, self.n_states))
+        for label, _, tokens, unary, cuts in self._by_label(w, labels, rows, known):
+            found = np.zeros(unary.shape)
+            forward_backward(unary, cuts, self._transition(w, label), np.empty(cuts.size - 1), found, *nothing)
+            nodes[tokens] = found
+        return nodes
+
+    def likeliest(self, w: Array, rows: Rows = None) -> Array:
+        """The code of the likeliest label, paths summed over, and of the best path under it."""
+        return self.best_under(w, np.argmax(self._log_sums(w, rows, 1.0), axis=1), rows).code
+
+    # Where to start
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """A code with the true labels; unknown states are drawn at random among the paths that exist."""
+        return self._complete(rng.random((int(self.offsets[-1]), self.n_states)))
+
+    def clusters(self, rng: np.random.Generator) -> Array:
+        """A code with the true labels, the tokens of every label grouped by k-means of their features."""
+        labels = np.repeat(self._true_labels(None), np.diff(self.offsets))
+        affinity = np.zeros((labels.size, self.n_states))
+        for label in range(self.n_labels):
+            own = np.flatnonzero(labels == label)
+            count = min(self.n_states, own.size)
+            if count > 1:
+                affinity[own, group_tokens(self.table[own], count, rng)] = 1.0
+        return self._complete(affinity)
+
+    def proposals(self, most: int) -> list[Array]:
+        """Every sequence divided equally among the states; where any state may follow any other, `clusters`."""
+        if self.topology.is_free:
+            return [self.clusters(np.random.default_rng(0))]
+        sizes = np.diff(self.offsets)
+        place = (np.arange(int(self.offsets[-1])) - np.repeat(self.offsets[:-1], sizes) + 0.5) / np.repeat(sizes, sizes)
+        return [self._complete(-np.abs(place[:, None] - (np.arange(self.n_states) + 0.5) / self.n_states))]
+
+    # Codes
+
+    def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
+        labels = np.asarray(labels)
+        found = find_labels(self.classes, labels)
+        reject_unknown(found, self.classes, labels)
+        starts = self._starts(rows)
+        if hidden is None and self.n_states > 1:
+            raise ValueError("only complete outputs have a code: give hidden=, one state per token")
+        states = np.zeros(int(starts[-1]), dtype=np.int64)
+        if hidden is not None:
+            states = read_path(hidden, np.diff(starts), self.n_states)
+        if (states < 0).any():
+            raise ValueError(f"only complete outputs have a code: the state of token {np.argmin(states)} is unknown")
+        return (np.repeat(found, np.diff(starts)) * self.n_states + states).astype(self._code_type)
+
+    def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Ragged]:
+        labels, states = self._split(code, rows)
+        return self.classes[labels], Ragged(states, self._starts(rows))
+
+    def split(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
+        """See `tacit.oracle.capabilities.SplitsCodes`; the states are one per token."""
+        return self._split(code, rows)
+
+    def _has_outputs(self, code: Array, rows: Rows) -> bool:
+        states, starts = self._split(code, rows)[1], self._starts(rows)
+        inside = np.ones(states.size, dtype=bool)
+        inside[starts[:-1]] = False
+        pairs, first, last = self.topology
+        ends = first[states[starts[:-1]]].all() and last[states[starts[1:] - 1]].all()
+        return bool(ends and pairs[states[:-1][inside[1:]], states[1:][inside[1:]]].all())
+
+    # Views
+
+    def with_hidden(self, hidden: Array | None) -> Self:
+        """The same data with the states of this code known; None for nothing."""
+        states = None if hidden is None else self._split(hidden, None)[1]
+        if states is not None and self._known_states is not None:
+            states = np.where(self._known_states >= 0, self._known_states, states)
+        return self._with(_known_states=states)
+
+    def with_loss(self, losses: LossTable) -> Self:
+        return self._with(_losses=self._check_losses(losses))
+
+    def hidden_unknown(self) -> Array:
+        if self.n_states == 1:
+            return np.empty(0, dtype=np.int64)
+        if self._known_states is None:
+            return np.arange(self.n_samples)
+        return np.flatnonzero(np.logical_or.reduceat(self._known_states < 0, self.offsets[:-1]))
+
+    def known_part(self) -> KnownPart | None:
+        """See `tacit.oracle.capabilities.KnowsPart`: the sequences whose states are all known."""
+        unknown = self.hidden_unknown()
+        if not 0 < unknown.size < self.n_samples:
+            return None
+        owner = np.arange(self.n_samples)
+        owner[unknown] = -1
+        return KnownPart(self, owner)
+
+    @property
+    def on_workers(self) -> Any:
+        """A function that lets the workers that hold the rows compute for this oracle, or None."""
+        return getattr(self.table, "distribute", None)
+
+    def part(self, first: int, last: int) -> Self:
+        """The same oracle of the sequences from first to last (exclusive), to be sent to the worker with their rows."""
+        rows = slice(first, last)
+        part = self._recut(self._starts(rows), table=None)
+        part._labels = None if self._labels is None else self._labels[rows]
+        part._known_states = self._take_known(rows)
+        if self._losses is not None:
+            part._losses = self._losses.cut(rows, rows)
+        return part
+
+    def on_rows(self, rows: Table) -> Self:
+        """The same oracle with these rows."""
+        return self._with(table=TokenTable(rows, self.offsets, self._schema))
+
+    @property
+    def operations(self) -> float:
+        """Multiplications of one pass, roughly."""
+        width = float(self.table.nnz / self.table.shape[0] if self._sparse else self.table.shape[1])
+        return float(self.offsets[-1]) * self._n_values * (width + self.n_states)
+
+    def digest(self) -> str:
+        known = self._labels, self._known_states, *(self._losses or (None, None))
+        table = self.table.rows if isinstance(self.table, TokenTable) else self.table
+        return checksum(table, self.offsets, *self.topology, *known)
+
+    def _renyi_scores(self, w: Array, rows: Rows, alpha: float, known: Array | None) -> Array:
+        if math.isinf(alpha):
+            return self._scores_by_label(w, rows, known)
+        if abs(alpha - 1) >= NEAR_ONE:
+            first, second = (self._scores_by_label(w, rows, known, power) for power in (1.0, alpha))
+            return (second - first) / (alpha - 1)
+        orders = zip(*orders_near_one(alpha), strict=True)
+        means = [share * self._scores_by_label(w, rows, known, power, is_mean=True) for power, share in orders]
+        return np.asarray(sum(means))
+
+
+def _read_alpha(alpha: Order) -> float:
+    entropy = read_order(alpha)
+    if not isinstance(entropy, Renyi) or entropy.beta != 1:
+        raise CapabilityError(
+            "SequenceClass has Rényi entropies only: paths are summed by powers of their scores; use entropy='renyi'"
+        )
+    return entropy.alpha

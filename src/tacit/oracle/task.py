@@ -110,7 +110,8 @@ class Task:
         """The assignment that attains every ξ_i(w), and its plane; in one question where the rows are elsewhere."""
         fused = self._fused
         if fused is None:
-            return self.plane_at(w)
+            best = self.predict_augmented(w)
+            return best.code, self._with_excess(self.plane(best.code), best, w)
         best, gradient = fused.tangent(w, self.weights, self.target, self.rescaling)
         return best.code, self._with_excess(Plane(gradient, self._measure(best.code)[2]), best, w)
 

@@ -18,7 +18,6 @@ from tacit.data.parameters import entries, even_table, is_list, is_whole, shorte
 from tacit.oracle import Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations, KnownPart, SumsOutputs
 from tacit.oracle.cells import label_positions, one_coef_each
-from tacit.oracle.contracts import Oracle
 from tacit.oracle.losses import check_losses
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.oracle.slack_search import LossLevels, sum_levels
@@ -254,10 +253,7 @@ class InstancesOracle(PartsOracle):
         is_open = np.isin(np.arange(self.n_samples), self.hidden_unknown())
         if not is_open.any() or not (self._known >= 0).any() or is_open[self._true_labels(None) > 0].all():
             return None
-        oracle: Any = self
-        owner = np.where(is_open, -1, np.arange(self.n_samples))
-        found: Oracle = oracle
-        return KnownPart(found, owner)
+        return KnownPart(self, np.where(is_open, -1, np.arange(self.n_samples)))
 
     def digest(self) -> str:
         losses = self._losses or (None, None)

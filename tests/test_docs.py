@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from docutils.utils.math.latex2mathml import tex2mathml
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
@@ -154,6 +155,16 @@ def test_a_picture_of_a_page_is_in_the_repository_or_saved_by_the_python_of_the_
     for name in re.findall(r"!\[[^]]*\]\((\S+)\)", text):
         built = re.fullmatch(r"images/built/(.+)", name)
         assert f'savefig("{built[1]}"' in code if built else (DOCS / name).is_file(), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_formulas_of_a_page_become_mathml(page):
+    text = re.sub(r"^```.*?^```$|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    for formula in re.findall(r"\$\$(.+?)\$\$|\$([^$]+)\$", text, flags=re.S):
+        tex = "".join(formula)
+        assert "<math" in tex2mathml(tex), tex
+        # without braces, \frac12 x is drawn as 12 over x
+        assert not re.search(r"frac(?!\{)", tex), tex
 
 
 def test_there_are_pages_with_examples():

@@ -9,7 +9,7 @@ THREADS ?= 1 2
 TESTS ?= tests/testing/test_common_checks.py tests/solvers tests/oracle tests/learners/test_latent_svm.py \
 	tests/spectral tests/test_docs.py
 
-.PHONY: demo test test-long test-processors lint docs bench clean fuzz
+.PHONY: demo test test-long test-processors lint docs bench clean fuzz package
 
 demo: .venv/installed  ## run the main job on embedded data and show its result
 	$(BIN)/tacit demo
@@ -45,8 +45,19 @@ docs: .venv/installed  ## the pages of docs/ as HTML; warnings are errors
 bench: .venv/installed  ## ratios against peers, printed and written to benchmarks/results
 	$(BIN)/python -m benchmarks
 
+# the wheel in an environment of its own, without extras; some tests with the files of the sdist
+package: .venv/installed  ## wheel and sdist in dist/, checked and tried
+	rm -rf dist .venv-package
+	$(PYTHON) -m venv .venv-package
+	.venv-package/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt build twine hatchling
+	.venv-package/bin/python -m build --no-isolation
+	.venv-package/bin/python -m twine check --strict dist/*
+	.venv-package/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	cd dist && unset PYTHONPATH && ../.venv-package/bin/tacit --version && ../.venv-package/bin/python -m doctest -o ELLIPSIS ../src/tacit/__init__.py
+	cd dist && tar xzf *.tar.gz && cd tacit-*/ && PYTHONPATH=src ../../$(BIN)/python -m pytest -q tests/test_imports.py tests/data/test_ragged.py tests/test_docs.py -k "not page"
+
 clean:
-	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/images/built
+	rm -rf .venv .venv-package dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/images/built
 
 .venv/installed: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "tacit needs Python 3.11 or newer: install it, or run make PYTHON=/path/to/python"; exit 1; }

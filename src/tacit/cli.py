@@ -16,6 +16,7 @@ COMMANDS = {
     "align": ("tacit.text.alignment.command", "Align the words of parallel sentences."),
     "reasons": ("tacit.text.sentences.command", "Find the sentences that decide the labels of documents."),
     "demo": ("tacit.demo.command", "Show tacit on a motif hidden in DNA and on rotated digits (half a minute)."),
+    "examples": ("tacit.demo.example_files", "Write small input files for every command, to try it."),
     "tag": ("tacit.text.tag_command", "Learn part-of-speech or entity tags from TRAIN, and tag other words."),
     "completion": ("tacit.commands.group", "Print the script that completes commands and options in your shell."),
 }

@@ -18,7 +18,7 @@ OPTIONS = [
     for option in command.params
     if isinstance(option, click.Option)
 ]
-WITH_INPUTS = {name: command for name, command in ALL.items() if name not in ("demo", "completion")}
+WITH_INPUTS = {name: command for name, command in ALL.items() if name not in ("demo", "examples", "completion")}
 
 
 @pytest.mark.parametrize(("name", "option"), OPTIONS)

@@ -84,8 +84,11 @@ def _name_misses(page: Page) -> None:
         )
 
 
-def keep_start(starts: list[tuple[float, float, float, float]]) -> tuple[float, float, float, float]:
-    """Of several starts the one with the lowest training loss, ties by the objective: never by the test loss."""
+def keep_start(starts: list[tuple[float, ...]]) -> tuple[float, ...]:
+    """Of several starts the one with the lowest training loss, ties by the objective: never by the test loss.
+
+    A start has its training loss, its test loss and its objective first.
+    """
     return min(starts, key=lambda start: (round(start[0], 6), start[2]))
 
 

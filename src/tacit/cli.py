@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 COMMANDS = {
     "motif": ("tacit.dna.finder.command", "Find the DNA motifs that distinguish POSITIVES from NEGATIVES."),
-    "scan": ("tacit.dna.scan", "Find the sites of the motifs of MODEL in SEQUENCES."),
+    "scan": ("tacit.dna.scan_command", "Find the sites of MOTIFS in SEQUENCES."),
     "coref": ("tacit.text.coreference.command", "Resolve coreference: find which mentions of a text mean the same."),
     "locate": ("tacit.vision.locator_command", "Locate the object in every photo, from labels and a few boxes."),
     "segment": (

@@ -159,7 +159,17 @@ def test_a_scan_finds_the_motif_in_a_new_file(results, tmp_path, capsys):
     assert main(["scan", model, str(tmp_path / "new.fa.gz"), "--out", str(tmp_path / "scan"), "--p-value", "1e-3"]) == 0
     assert "expected by chance" in check_closing(capsys.readouterr().out, tmp_path / "scan")
     lines = (tmp_path / "scan" / "sites.tsv").read_text().splitlines()
-    assert lines[0].split("\t") == ["motif", "sequence", "start", "end", "strand", "score", "p_value", "q_value"]
+    assert lines[0].split("\t") == [
+        "motif",
+        "sequence",
+        "start",
+        "end",
+        "strand",
+        "score",
+        "p_value",
+        "q_value",
+        "name",
+    ]
     found = {(row[1], int(row[2])) for row in (line.split("\t") for line in lines[1:])}
     truth = {(f"n{i}", int(place[0])) for i, place in enumerate(start) if place[0] >= 0}
     assert len(found & truth) > 0.95 * len(truth)
@@ -169,6 +179,7 @@ def test_a_scan_finds_the_motif_in_a_new_file(results, tmp_path, capsys):
         "report.html",
         "run.json",
         "sites.bed",
+        "sites.gff3",
         "sites.tsv",
     ]
 

@@ -16,7 +16,9 @@ from tacit.dna.finder.finder import read_classes
 from tacit.dna.finder.models import count_kmers, learn_kmers
 from tacit.dna.finder.search import STEPS_AFTER_INTERRUPT
 from tacit.dna.finder.shapes import Sites, find_overlap
-from tacit.dna.scan import Scanner
+from tacit.dna.pieces import iterate_pieces
+from tacit.dna.scan import ScannedMotif, Scanner, motifs_of
+from tacit.dna.score_tails import learn_background
 from tacit.dna.sequences import read_sequences, shuffle_pairs, write_letters
 from tacit.learners import smooth_learner
 from tacit.solvers import quasi_newton
@@ -291,13 +293,14 @@ def test_areas_agree_with_scikit_learn_and_intervals_hold_the_truth():
 
 def test_the_scanner_scores_as_the_model_does_and_finds_planted_sites(planted, finder):
     letters = [sequence.decode() for sequence in planted.X]
-    scanner = Scanner(finder, read_sequences(letters), p_value=1e-3)
+    background = learn_background([read_sequences(letters).values])
+    scanner = Scanner(motifs_of(finder, background), background, p_value=1e-3)
     hits = list(scanner.scan((str(i), sequence) for i, sequence in enumerate(letters)))
-    assert scanner.n_windows == 600 * 41 * 2
+    assert scanner.n_windows.tolist() == [600 * 41 * 2]
     places = {(int(hit.name), hit.start) for hit in hits}
     truth = {(i, int(start)) for i, (start, _) in enumerate(planted.hidden) if start >= 0}
     assert len(places & truth) > 0.85 * len(truth)
-    assert len(places - truth) < 0.003 * scanner.n_windows
+    assert len(places - truth) < 0.003 * scanner.n_windows[0]
     best = {
         (i, int(s)): v
         for i, (s, v) in enumerate(zip(finder.sites_.start[:, 0], finder.sites_.value[:, 0], strict=True))
@@ -308,17 +311,20 @@ def test_the_scanner_scores_as_the_model_does_and_finds_planted_sites(planted, f
     assert all(0 < hit.p_value <= 1e-3 for hit in hits)
 
 
-def test_a_long_sequence_is_scanned_in_parts_that_miss_nothing(finder, monkeypatch):
+def test_a_long_sequence_is_scanned_in_parts_that_miss_nothing(finder, tmp_path):
     rng = np.random.default_rng(7)
     text = list("".join(rng.choice(list("ACGT"), 5000)))
     for start in (0, 995, 1990, 4990):
         text[start : start + 10] = WORD
-    scanner = Scanner(finder, read_sequences(["".join(text)]), p_value=1e-3)
-    whole = list(scanner.scan([("x", "".join(text))]))
-    monkeypatch.setattr("tacit.dna.scan.BLOCK_LETTERS", 1000)
-    parts = list(scanner.scan([("x", "".join(text))]))
-    assert parts == whole
-    assert {0, 995, 1990, 4990} <= {hit.start for hit in whole}
+    background = learn_background([read_sequences(["".join(text)]).values])
+    narrow = ScannedMotif("narrow", np.eye(4)[[3, 2, 0]])
+    (tmp_path / "x.fa").write_text(">x\n" + "".join(text))
+    motifs = [*motifs_of(finder, background), narrow]
+    whole, parts = (Scanner(motifs, background, p_value=0.02) for _ in range(2))
+    hits = list(whole.scan([("x", "".join(text))]))
+    assert sorted(parts.scan_pieces(iterate_pieces(tmp_path / "x.fa", 1000))) == sorted(hits)
+    assert parts.n_windows.tolist() == whole.n_windows.tolist()
+    assert {0, 995, 1990, 4990} <= {hit.start for hit in hits}
 
 
 def test_matches_are_measured_against_shuffled_columns():

@@ -15,7 +15,9 @@ from tacit.commands.run import number_option as number_option
 from tacit.commands.run import run_options as run_options
 from tacit.commands.values import INPUT_FILE as INPUT_FILE
 from tacit.commands.values import INPUT_FILE_OR_FOLDER as INPUT_FILE_OR_FOLDER
+from tacit.commands.values import INPUT_FILE_OR_STDIN as INPUT_FILE_OR_STDIN
 from tacit.commands.values import INPUT_FOLDER as INPUT_FOLDER
+from tacit.commands.values import INPUT_PATH_OR_STDIN as INPUT_PATH_OR_STDIN
 from tacit.commands.values import POSITIVE as POSITIVE
 from tacit.commands.values import Choice as Choice
 from tacit.commands.values import Number as Number

@@ -290,6 +290,8 @@ def describe_file(path: Path) -> dict[str, Any]:
     ...     describe_file(file)["sha256"][:8]
     'ba7816bf'
     """
+    if not path.is_file():  # standard input and pipes can be read only once
+        return {"path": str(path), "bytes": None, "sha256": None}
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as stream:
         while block := stream.read(_BLOCK):

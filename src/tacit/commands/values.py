@@ -13,12 +13,14 @@ import click
 class InputPath(click.Path):
     """A path that is read. A missing file has the exit code of a bad file (1), not of a wrong command line (2)."""
 
-    def __init__(self, name: str, *, file_okay: bool = True, dir_okay: bool = True) -> None:
+    def __init__(self, name: str, *, file_okay: bool = True, dir_okay: bool = True, allow_dash: bool = False) -> None:
         super().__init__(file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
-        self.name = name
+        self.name, self.allow_dash = name, allow_dash
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         path, role = Path(value), f"{str(value)!r} ({parameter_name(param)})"
+        if self.allow_dash and str(value) == "-":
+            return path
         if not path.exists():
             raise FileNotFoundError(f"{role} does not exist; check the path")
         if path.is_dir() and not self.dir_okay:
@@ -33,11 +35,17 @@ class InputPath(click.Path):
 INPUT_FILE = InputPath("FILE", dir_okay=False)
 """An argument or option that names a file to read."""
 
+INPUT_FILE_OR_STDIN = InputPath("FILE", dir_okay=False, allow_dash=True)
+"""The same for a file, or - for standard input."""
+
 INPUT_FOLDER = InputPath("FOLDER", file_okay=False)
 """The same for a folder."""
 
 INPUT_FILE_OR_FOLDER = InputPath("PATH")
 """The same for a file or a folder."""
+
+INPUT_PATH_OR_STDIN = InputPath("PATH", allow_dash=True)
+"""The same for a file, a folder, or - for standard input."""
 
 
 class Number(click.ParamType[Any]):

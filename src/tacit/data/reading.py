@@ -13,6 +13,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ DEFLATE = 1032
 
 
 def read_bytes(path: Path, max_bytes: Any = MAX_BYTES) -> bytes:
-    """The content of a file, unpacked if its name ends in ``.gz``; a file of more than ``max_bytes`` is refused.
+    """The content of a file, unpacked if it is gzipped; a file of more than ``max_bytes`` is refused.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -59,10 +60,30 @@ def read_text(path: Path, encoding: str = "utf-8", max_bytes: Any = MAX_BYTES) -
         raise ValueError(f"{quote(path)} is not text in {encoding.upper()} ({reason(error)})") from error
 
 
+STDIN = Path("-")
+"""The path that stands for standard input."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
 def open_unpacked(path: Path | str) -> Any:
-    """A stream of the unpacked bytes of a file."""
+    """A stream of the unpacked bytes of a file, or of standard input for ``-``; gzip is recognised by its first bytes.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     packed = Path(folder) / "without_ending"
+    ...     _ = packed.write_bytes(gzip.compress(b"ACGT"))
+    ...     with open_unpacked(packed) as stream:
+    ...         stream.read()
+    b'ACGT'
+    """
     path = Path(path)
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+    stream = io.BufferedReader(sys.stdin.buffer) if path == STDIN else path.open("rb")  # type: ignore[arg-type]
+    if path.suffix != ".gz" and stream.peek(2)[:2] != _GZIP_MAGIC:
+        return stream
+    unpacked = gzip.GzipFile(fileobj=stream)
+    unpacked.myfileobj = stream  # closed with it
+    return unpacked
 
 
 @contextmanager
@@ -105,6 +126,11 @@ class GuardedStream(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+    def first_byte(self) -> bytes:
+        """The first byte of the file, which is read again later; empty for an empty file."""
+        start: bytes = self._stream.peek(1)[:1]
+        return start
 
     def readinto(self, buffer: Any) -> int:
         block: bytes = self._stream.read(min(len(buffer), 1 << 16))

@@ -16,7 +16,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.lines import one_line
 from tacit.data.parameters import file_path, reason, shorten, whole_number
-from tacit.data.reading import MAX_BYTES, GuardedStream, open_unpacked, quote, reading
+from tacit.data.reading import MAX_BYTES, GuardedStream, quote, reading
 from tacit.data.text_files import BYTES_PER_LINE, FEWEST, TextReader
 
 _TABLE_ENDS = (".tsv", ".txt", ".csv", ".tab")
@@ -37,7 +37,7 @@ MAX_SEQUENCE_NAME = 1 << 16
 MAX_SEQUENCE = 3 << 29
 """Bytes of one record of a FASTA file, 32 more per line: a chromosome of a thousand million letters."""
 
-_FASTA = "a FASTA file has a line >name before the letters of each sequence"
+FASTA_HINT = "a FASTA file has a line >name before the letters of each sequence"
 
 _NUMBER_SIGNS = frozenset("-+0123456789.eE \t\n\r\x0b\x0c")
 
@@ -71,10 +71,13 @@ def is_table(path: Any) -> bool:
     return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower() in _TABLE_ENDS
 
 
-def iterate_sequences(path: Any, max_record: int | None = None) -> Iterator[tuple[str, str]]:
+def iterate_sequences(
+    path: Any, max_record: int | None = None, stream: GuardedStream | None = None
+) -> Iterator[tuple[str, str]]:
     """Name and letters of every record of a FASTA or FASTQ file, one at a time, so that memory stays small.
 
     A record of more than ``max_record`` bytes is refused, `MAX_SEQUENCE` by default; each line counts 32 bytes more.
+    ``stream`` has the bytes of the file where it is already open, and ``-`` is standard input.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -88,19 +91,18 @@ def iterate_sequences(path: Any, max_record: int | None = None) -> Iterator[tupl
     except ImportError as error:
         raise ImportError('reading FASTA and FASTQ needs dnaio: pip install "tacit[dna]"') from error
     path = file_path("path", path)
-    with reading(path), open_unpacked(path) as stream:
-        start = stream.read(1)
+    with reading(path), stream or GuardedStream(path, None, MAX_BYTES, b"\n>", max_record or MAX_SEQUENCE) as guard:
+        yield from _iterate_records(guard, dnaio)
+
+
+def _iterate_records(guard: GuardedStream, dnaio: Any) -> Iterator[tuple[str, str]]:
+    path, start = guard.path, guard.first_byte()
     if not start:
-        raise ValueError(f"{quote(path)} is empty; {_FASTA}")
-    mark = b"\n@" if start == b"@" else b"\n>"
+        raise ValueError(f"{quote(path)} is empty; {FASTA_HINT}")
+    if start == b"@":
+        guard.record_start = b"\n@"
     try:
-        with (
-            reading(path),
-            io.BufferedReader(
-                GuardedStream(path, None, MAX_BYTES, mark, max_record or MAX_SEQUENCE), 1 << 16
-            ) as stream,
-            dnaio.open(stream) as records,
-        ):
+        with io.BufferedReader(guard, 1 << 16) as stream, dnaio.open(stream) as records:
             for number, record in enumerate(records, 1):
                 if len(record.name) > MAX_SEQUENCE_NAME:
                     raise ValueError(
@@ -141,7 +143,7 @@ def read_sequences_file(path: Any, *, max_bytes: int = MAX_BYTES) -> Sequences:
         names.append(name)
         letters.append(sequence)
     if not names:
-        raise ValueError(f"{quote(path)} holds 0 sequences; {_FASTA}")
+        raise ValueError(f"{quote(path)} holds 0 sequences; {FASTA_HINT}")
     return Sequences(names, letters)
 
 

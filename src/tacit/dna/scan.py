@@ -1,134 +1,19 @@
-"""``tacit scan``: find the sites of a model's motifs in other sequences, of any number and length, block by block."""
+"""Find the sites of motifs in sequences of any number and length, with p-values and q-values, in bounded memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import click
 import numpy as np
 
-from tacit.commands import INPUT_FILE, CommandRun, Number, count_noun, examples, run_options
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.parameters import number
-from tacit.data.ragged import Ragged
-from tacit.dna.kmers import Pieces, find_kmers
-from tacit.dna.sequences import read_sequences, shuffle_pairs
-
-EXAMPLE_RECORDS = 20_000
-"""Sequences from the beginning of the file that are shuffled."""
-
-EXAMPLES = examples(
-    "tacit scan motifs/model.tacit genome.fa.gz --out sites",
-    "tacit scan motifs/model.tacit promoters.fa --p-value 1e-5",
-)
-
-BLOCK_LETTERS = 1 << 21
-"""Letters that are scanned at a time; longer sequences are cut, with an overlap."""
-
-NULL_LETTERS = 1 << 20
-"""Letters of shuffled sequences that give p-values, so that these go down to 5e-7."""
-
-BINS = 4000
-"""Bins of the scores above the threshold, for q-values."""
-
-
-@click.command(epilog=EXAMPLES)
-@click.argument("model", type=INPUT_FILE)
-@click.argument("sequences", type=INPUT_FILE)
-@click.option(
-    "--p-value",
-    type=Number(float, 0, 0.1, is_open=True),
-    metavar="P",
-    default=1e-4,
-    help="Largest p-value of a site that is reported, at most 0.1.",
-)
-@run_options(out="scan", is_parallel=False)
-def scan(run: CommandRun, model: Path, sequences: Path, p_value: float) -> None:
-    """Find the sites of the motifs of MODEL in SEQUENCES.
-
-    MODEL is the model.tacit of tacit motif; SEQUENCES are FASTA or FASTQ, plain or gzipped, of any size: they are read
-    in blocks. Writes sites.tsv with scores, p-values against shuffled sequences and q-values, sites.bed,
-    report.html and run.json.
-    """
-    import tacit
-    from tacit.dna.files import iterate_sequences
-    from tacit.dna.finder.finder import MotifFinder
-    from tacit.dna.sequences import read_sequences
-    from tacit.report import render
-
-    finder = tacit.load(model)
-    if not isinstance(finder, MotifFinder):
-        raise ValueError(f"{model} is a {type(finder).__name__}; tacit scan needs the model.tacit of tacit motif")
-    with run.writing(model, sequences) as folder:
-        first = _read_first(iterate_sequences(sequences), NULL_LETTERS)
-        scanner = Scanner(finder, read_sequences(first), p_value, run.seed)
-        counts = _write_sites(folder, finder, scanner, sequences)
-        folder.write_text("report.html", render(_page(finder, scanner, counts, str(sequences), p_value)))
-        run.record(sites=sum(counts), sites_per_motif=counts, windows=scanner.n_windows)
-    where = f"{count_noun(len(counts), 'motif')} in {scanner.n_windows:,} windows"
-    chance = f"{len(counts) * scanner.n_windows * p_value:,.0f} expected by chance at p-value {p_value:g}"
-    next_step = f"open {run.out / 'report.html'}, or {run.out / 'sites.bed'} in a genome browser"
-    run.finish(f"{count_noun(sum(counts), 'site')} of {where}", chance, next_step)
-
-
-def _read_first(records: Iterator[tuple[str, str]], most: int) -> list[str]:
-    """Sequences from the beginning of a file, of ``most`` letters together."""
-    kept, size = [], 0
-    for _, sequence in islice(records, EXAMPLE_RECORDS):
-        kept.append(sequence[:most])
-        size += len(kept[-1])
-        if size >= most:
-            break
-    return kept
-
-
-def _write_sites(folder: Any, finder: Any, scanner: Any, path: Path) -> list[int]:
-    """Scan the file and write every site when it is found; then again with q-values, which depend on all sites."""
-    from tacit.data.lines import one_line
-    from tacit.dna.files import check_letters, iterate_sequences
-    from tacit.dna.finder import files
-
-    labels = files.motif_names(finder)
-    counts = [0] * len(labels)
-
-    def read_records() -> Iterator[tuple[str, str]]:
-        for i, (name, letters) in enumerate(iterate_sequences(path)):
-            check_letters(path, i, name, letters)
-            yield one_line(name, 200) or "unnamed", letters
-
-    draft = folder.path("sites.part")
-    with draft.open("w", encoding="utf-8") as sites, folder.path("sites.bed").open("w", encoding="utf-8") as bed:
-        for hit in scanner.scan(read_records()):
-            counts[hit.motif - 1] += 1
-            cells = (*hit[:5], f"{hit.score:.4f}", f"{hit.p_value:.3g}", scanner.bin_of(hit.motif - 1, hit.score))
-            sites.write("\t".join(map(str, cells)) + "\n")
-            bed.write(files.sites_bed([(*hit[:6], "")], labels))
-    tables = [scanner.q_table(number + 1) for number in range(len(labels))]
-    header = ("motif", "sequence", "start", "end", "strand", "score", "p_value", "q_value")
-    with draft.open(encoding="utf-8") as sites, folder.path("sites.tsv").open("w", encoding="utf-8") as out:
-        out.write("\t".join(header) + "\n")
-        for line in sites:
-            *cells, bin_ = line.rstrip("\n").split("\t")
-            out.write("\t".join([*cells, f"{tables[int(cells[0]) - 1][int(bin_)]:.3g}"]) + "\n")
-    draft.unlink()
-    return counts
-
-
-def _page(finder: Any, scanner: Any, counts: list[int], name: str, p_value: float) -> Any:
-    from tacit.dna.logos import logo_svg
-    from tacit.report import Column, Facts, Figure, Page, Section, Table
-
-    facts = Facts([("sequences", name), ("windows, strands counted", scanner.n_windows), ("p-value up to", p_value)])
-    expected = scanner.n_windows * p_value
-    columns = [Column("motif", True), Column("consensus"), Column("sites", True), Column("expected by chance", True)]
-    rows = [(n + 1, motif.consensus, counts[n], expected) for n, motif in enumerate(finder.motifs_)]
-    logos = [Figure(logo_svg(m.probabilities, m.background, standalone=False), m.consensus) for m in finder.motifs_]
-    sections = [Section("What was asked", [facts]), Section("What was found", [Table(columns, rows), *logos])]
-    return Page("Sites of motifs", f"{sum(counts):,} sites", sections=sections)
+from tacit.dna.kmers import LONGEST_PIECE, Pieces
+from tacit.dna.pieces import Piece, join_pieces
+from tacit.dna.score_tails import STEPS, Background, log_odds, score_tail
+from tacit.dna.sequences import read_sequences
 
 
 class Hit(NamedTuple):
@@ -141,148 +26,198 @@ class Hit(NamedTuple):
     strand: str
     score: float
     p_value: float
+    steps: int
+    """The score in the steps of its p-value, for `Scanner.q_table`."""
+
+
+class ScannedMotif(NamedTuple):
+    """A motif to scan with: its name, and (width, 4) what every letter adds to the score of a site."""
+
+    name: str
+    weights: Array
 
 
 class Scanner:
-    """Finds the motifs of a fitted `tacit.apps.MotifFinder` in sequences, with p-values and q-values.
+    """Finds motifs in sequences, with p-values and q-values.
+
+    A window with a letter other than A, C, G, T does not have a score. The p-value of a site is the probability of
+    its score in a random sequence with the dinucleotides of the background, computed exactly.
 
     Parameters
     ----------
-    finder : the fitted model
-    example : sequences like those to be scanned; the scores of their shuffles give p-values
+    motifs : what to look for; `motifs_of` takes them from a fitted `tacit.apps.MotifFinder` or from matrices
+    background : from `tacit.dna.score_tails.learn_background`, of sequences like those to be scanned
     p_value : sites with a p-value up to this are reported
-    seed : of the shuffles
+    strands : 1 or 2
 
     Attributes
     ----------
-    n_windows : windows scanned so far, strands counted
+    n_windows : (motifs,) windows with a score so far, strands counted
+
+    >>> from tacit.dna.score_tails import learn_background
+    >>> codes = read_sequences(["ACGTTGCAAC" * 100]).values
+    >>> scanner = Scanner([ScannedMotif("one", np.eye(4)[[3, 2, 1]])], learn_background([codes]), p_value=0.1)
+    >>> [(hit.start, hit.strand) for hit in scanner.scan([("x", "AANTGCNN")])]
+    [(3, '+')]
     """
 
-    def __init__(self, finder: Any, example: Ragged, p_value: float = 1e-4, seed: int = 0) -> None:
+    def __init__(
+        self, motifs: Sequence[ScannedMotif], background: Background, p_value: float = 1e-4, strands: int = 2
+    ) -> None:
         number("p_value", p_value, "a probability above 0", lambda p: 0 < p <= 0.1)
-        if not finder.motifs_:
-            raise ValueError("the model is without a significant motif; fit it on more sequences, or with n_motifs=1")
-        self.width = int(finder.width_)
-        self.strands = 1 if finder.strands == "one" else 2
-        motifs = finder.weights_["motif"][finder.motif_order_]
-        self._pieces = Pieces.of(self.width)
-        both = [motifs, motifs[:, ::-1, ::-1]][: self.strands]
-        self._tables = np.stack([[self._pieces.tables(side[m]) for side in both] for m in range(len(motifs))])
-        self._null = self._score_shuffles(example, seed)
-        self._least = np.array([self._threshold(null, p_value) for null in self._null])
-        self._top = np.array([table.max(axis=-1).sum(axis=-1).max() for table in self._tables])
-        self._counts = np.zeros((len(motifs), BINS), np.int64)
-        self.n_windows = 0
+        if not motifs:
+            raise ValueError("motifs holds 0 motifs; fit a model on more sequences, or with n_motifs=1")
+        self.motifs, self.strands, self.p_value = list(motifs), strands, float(p_value)
+        self.width = max(len(motif.weights) for motif in motifs)
+        self._tails = [score_tail(motif.weights, background) for motif in motifs]
+        self._least = [int(np.argmax(tail.p_values <= p_value)) for tail in self._tails]
+        self._lookups = [_Lookup.of(tail.steps, strands) for tail in self._tails]
+        self._counts = np.zeros((len(motifs), STEPS + self.width + 1), np.int64)
+        self.n_windows = np.zeros(len(motifs), np.int64)
 
     def scan(self, records: Iterable[tuple[str, str]]) -> Iterator[Hit]:
-        """The sites of all records, in their order."""
-        for names, shifts, sequences in _blocks(records, self.width):
-            yield from self._scan_block(names, shifts, sequences)
+        """The sites in records of a name and letters, in their order."""
+        yield from self.scan_pieces(Piece(name, 0, read_sequences([text]).values, True) for name, text in records)
+
+    def scan_pieces(self, pieces: Iterable[Piece]) -> Iterator[Hit]:
+        """The sites in pieces of sequences (`tacit.dna.pieces.iterate_pieces`), block by block."""
+        for block, codes in join_pieces(pieces, self.width):
+            yield from self._scan_block(block, codes)
 
     def q_table(self, motif: int) -> Array:
-        """The q-value of every bin of scores: the share of false sites among those of a motif with at least this score
-        (Storey & Tibshirani 2003). Call it when all sequences have been scanned."""
-        tail = self._counts[motif - 1][::-1].cumsum()[::-1]
-        edges = self._edges(motif - 1)[:-1]
-        null = self._null[motif - 1]
-        expected = (1 + null.size - np.searchsorted(null, edges)) / (1 + null.size) * self.n_windows
+        """The q-value of every score of a motif (from 1), in steps: the share of false sites among those with at least
+        this score (Storey & Tibshirani 2003). Call it when all sequences have been scanned."""
+        p = self._tails[motif - 1].p_values
+        tail = self._counts[motif - 1, : p.size][::-1].cumsum()[::-1]
+        expected = p * self.n_windows[motif - 1]
         return np.minimum.accumulate(np.minimum(expected / np.maximum(tail, 1), 1.0))
 
-    def _scan_block(self, names: list[str], shifts: list[int], sequences: Ragged) -> Iterator[Hit]:
-        n_starts = np.maximum(sequences.lengths - self.width + 1, 0)
-        self.n_windows += int(n_starts.sum()) * self.strands
+    def expect(self, motif: int) -> float:
+        """How many sites of a motif (from 1) random sequences would have in as many windows."""
+        return float(self.n_windows[motif - 1] * self._tails[motif - 1].p_values[self._least[motif - 1]])
+
+    def _scan_block(self, block: list[Piece], codes: Array) -> Iterator[Hit]:
+        offsets = np.concatenate([[0], np.cumsum([piece.codes.size + 1 for piece in block])])
+        is_new = np.array([piece.start == 0 for piece in block])
+        free = np.empty(codes.size, np.int32)
+        _count_known(codes, free)
+        ids: dict[int, Array] = {}
         found = []
-        for m in range(len(self._tables)):
-            scores = self._score(sequences, m)
+        for m, (lookup, motif) in enumerate(zip(self._lookups, self.motifs, strict=True)):
+            if lookup.pieces.length not in ids:
+                ids[lookup.pieces.length] = np.zeros(codes.size, np.uint16)
+                _number_kmers(codes, lookup.pieces.length, ids[lookup.pieces.length])
+            width = len(motif.weights)
+            repeated = self._count_repeated(block, offsets, is_new, free, width)
+            self.n_windows[m] += (int((free >= width).sum()) - repeated) * self.strands
             for strand in range(self.strands):
-                at = np.flatnonzero(scores[strand] >= self._least[m])
-                found.append((np.full(at.size, m), at, np.full(at.size, strand), scores[strand][at]))
-        motif, position, side, score = (np.concatenate(part) for part in zip(*found, strict=True))
-        owner = np.searchsorted(sequences.offsets, position, side="right") - 1
-        start = position - sequences.offsets[owner]
-        inside = start < n_starts[owner]
-        order = np.lexsort((motif, side, position))
-        for i in order[inside[order]]:
-            m, value = int(motif[i]), float(score[i])
-            self._counts[m, self.bin_of(m, value)] += 1
-            first, sign = int(start[i]) + shifts[owner[i]], "+-"[int(side[i])]
-            yield Hit(m + 1, names[owner[i]], first, first + self.width, sign, value, self._p_value(m, value))
+                at, steps = lookup.find(ids[lookup.pieces.length], free, strand, self._least[m])
+                weights = motif.weights[::-1, ::-1] if strand else motif.weights
+                score = weights[np.arange(width), codes[at[:, None] + np.arange(width)]].sum(axis=1)
+                found.append((np.full(at.size, m), at, np.full(at.size, strand), steps, score))
+        motif_, position, side, steps, score = (np.concatenate(part) for part in zip(*found, strict=True))
+        owner = np.searchsorted(offsets, position, side="right") - 1
+        for i in np.lexsort((motif_, side, position)):
+            piece, m = block[owner[i]], int(motif_[i])
+            width = len(self.motifs[m].weights)
+            start = int(position[i] - offsets[owner[i]])
+            if piece.start and start < self.width - width:
+                continue  # found in the piece before
+            self._counts[m, steps[i]] += 1
+            first, p = start + piece.start, float(self._tails[m].p_values[steps[i]])
+            yield Hit(m + 1, piece.name, first, first + width, "+-"[side[i]], float(score[i]), p, int(steps[i]))
 
-    def _score(self, sequences: Ragged, m: int) -> Array:
-        """(strands, letters): the score of the window that starts at each letter; meaningless near the ends."""
-        kmers = find_kmers(sequences.values, sequences.offsets, self._pieces.length)
-        tables = kmers.extend(self._tables[m])
-        out = np.full((self.strands, sequences.values.size), -np.inf)
-        score_starts(kmers.ids, tables, self._pieces.shifts, sequences.values.size - self.width + 1, out)
-        return out
+    def _count_repeated(self, block: list[Piece], offsets: Array, is_new: Array, free: Array, width: int) -> int:
+        """Windows of a narrow motif that lie in the overlap of two pieces, and were counted with the first."""
+        total = 0
+        for k in np.flatnonzero(~is_new).tolist():
+            total += int((free[offsets[k] : offsets[k] + self.width - width] >= width).sum())
+        return total
 
-    def _score_shuffles(self, example: Ragged, seed: int) -> list[Array]:
-        """The sorted scores of all windows of shuffled sequences, per motif."""
-        long = np.flatnonzero(example.lengths >= self.width)
-        if not long.size:
-            raise ValueError(f"all sequences are shorter than the motifs ({self.width} letters); give longer ones")
-        example = example[long]
-        rounds = min(int(np.ceil(NULL_LETTERS / example.values.size)), 1000)
-        scores: list[list[Array]] = [[] for _ in self._tables]
-        for k in range(rounds):
-            shuffled = shuffle_pairs(example, seed + k)
-            ends = np.repeat(shuffled.offsets[1:], shuffled.lengths)
-            inside = np.arange(ends.size) + self.width <= ends
-            for m, kept in enumerate(scores):
-                kept.append(self._score(shuffled, m)[:, inside].ravel())
-        return [np.sort(np.concatenate(kept)) for kept in scores]
 
-    @staticmethod
-    def _threshold(null: Array, p_value: float) -> float:
-        """The lowest score with this p-value."""
-        rank = int(np.floor(p_value * (null.size + 1))) - 1
-        return float(null[-max(rank, 1)]) if rank >= 1 else float(np.nextafter(null[-1], np.inf))
+def motifs_of(source: Any, background: Background) -> list[ScannedMotif]:
+    """The motifs of a fitted `tacit.apps.MotifFinder`, or of matrices (`tacit.dna.files.read_motifs`) as log-odds."""
+    if isinstance(source, list):
+        return [ScannedMotif(one.name, log_odds(one.shares, background.letters)) for one in source]
+    from tacit.dna.finder.files import motif_names
 
-    def _p_value(self, m: int, score: float) -> float:
-        null = self._null[m]
-        return float((1 + null.size - np.searchsorted(null, score)) / (1 + null.size))
+    weights = source.weights_["motif"][source.motif_order_]
+    return [ScannedMotif(name, table) for name, table in zip(motif_names(source), weights, strict=True)]
 
-    def _edges(self, m: int) -> Array:
-        return np.linspace(self._least[m], max(self._top[m], self._least[m] + 1e-9), BINS + 1)
 
-    def bin_of(self, m: int, score: float) -> int:
-        """The bin of a score of the m-th motif, from 0, in `q_table`."""
-        span = max(self._top[m] - self._least[m], 1e-9)
-        return int(np.clip((score - self._least[m]) / span * BINS, 0, BINS - 1))
+class _Lookup(NamedTuple):
+    """Tables of a motif on each strand, in pieces; ``rest`` has the highest score of the pieces that follow."""
+
+    pieces: Pieces
+    width: int
+    tables: Array  # (strands, pieces, 4^length)
+    rest: Array  # (strands, pieces)
+
+    @classmethod
+    def of(cls, steps: Array, strands: int) -> _Lookup:
+        pieces = Pieces.of(len(steps))
+        sides = [steps, steps[::-1, ::-1]][:strands]
+        tables = np.stack([np.rint(pieces.tables(side.astype(np.float64))).astype(np.int32) for side in sides])
+        highest = tables.max(axis=2)
+        rest = highest[:, ::-1].cumsum(axis=1)[:, ::-1] - highest
+        return cls(pieces, len(steps), tables, np.ascontiguousarray(rest))
+
+    def find(self, ids: Array, free: Array, strand: int, least: int) -> tuple[Array, Array]:
+        """Starts of windows with a score of at least ``least`` steps, and their scores."""
+        room = 1 << 12
+        while True:
+            at, score = np.empty(room, np.int64), np.empty(room, np.int32)
+            n = _find_windows(
+                ids, free, self.width, self.pieces.shifts, self.tables[strand], self.rest[strand], least, at, score
+            )
+            if n <= room:
+                return at[:n], score[:n]
+            room = n
 
 
 @kernel
-def score_starts(pieces: Array, tables: Array, shifts: Array, n_starts: int, out: Array) -> None:
-    """The score of the window at every start, for one motif on each strand: sums of look-ups, piece by piece."""
-    for strand in range(tables.shape[0]):
-        one, two = tables[strand, 0], tables[strand, 1]
-        row = out[strand]
-        shift = shifts[1]
-        for p in range(n_starts):
-            row[p] = one[pieces[p]] + two[pieces[p + shift]]
+def _count_known(codes: Array, out: Array) -> None:
+    """How many letters from each position on are A, C, G or T."""
+    n = 0
+    for p in range(codes.size - 1, -1, -1):
+        n = n + 1 if codes[p] < 4 else 0
+        out[p] = n
+
+
+@kernel
+def _number_kmers(codes: Array, length: int, out: Array) -> None:
+    """The number of the k-mer that starts at each position; meaningless where a letter is unknown."""
+    mask = 4**length - 1
+    number = 0
+    for p in range(codes.size):
+        number = ((number << 2) | (codes[p] & 3)) & mask
+        if p >= length - 1:
+            out[p - length + 1] = number
+
+
+@kernel
+def _find_windows(
+    ids: Array, free: Array, width: int, shifts: Array, tables: Array, rest: Array, least: int, at: Array, out: Array
+) -> int:
+    """Sums of look-ups, piece by piece, as long as ``least`` can be reached; returns the number of windows found."""
+    n, first, second = 0, tables[0], tables[1]
+    enough, shift, after = least - rest[0], shifts[1], least - rest[1]
+    for p in range(ids.size - width + 1):
+        score = first[ids[p]]
+        if score < enough:
+            continue
+        score += second[ids[p + shift]]
+        if score < after or free[p] < width:
+            continue
         for j in range(2, shifts.size):
-            table = tables[strand, j]
-            shift = shifts[j]
-            for p in range(n_starts):
-                row[p] += table[pieces[p + shift]]
+            score += tables[j, ids[p + shifts[j]]]
+            if score < least - rest[j]:
+                break
+        if score >= least:
+            if n < at.size:
+                at[n], out[n] = p, score
+            n += 1
+    return n
 
 
-def _blocks(records: Iterable[tuple[str, str]], width: int) -> Iterator[tuple[list[str], list[int], Ragged]]:
-    """Blocks of letters: names, where each part starts in its sequence, and letter codes."""
-    names: list[str] = []
-    shifts: list[int] = []
-    parts: list[str] = []
-    size = 0
-    for name, sequence in records:
-        step = BLOCK_LETTERS - width + 1
-        for first in range(0, max(len(sequence) - width + 1, 1), step):
-            part = sequence[first : first + BLOCK_LETTERS]
-            if size and size + len(part) > BLOCK_LETTERS:
-                yield names, shifts, read_sequences(parts)
-                names, shifts, parts, size = [], [], [], 0
-            names.append(name)
-            shifts.append(first)
-            parts.append(part)
-            size += len(part)
-    if parts:
-        yield names, shifts, read_sequences(parts)
+assert 4**LONGEST_PIECE <= 1 << 16, "numbers of k-mers have two bytes"

@@ -91,6 +91,15 @@ def known_codes(letters: Array, offsets: Array, X: Any) -> Array:
     return codes
 
 
+def code_letters(letters: Array) -> Array:
+    """The codes of ASCII letters, `UNKNOWN` for a byte that is not a DNA letter.
+
+    >>> code_letters(np.frombuffer(b"aU!", np.uint8))
+    array([  0,   3, 255], dtype=uint8)
+    """
+    return np.asarray(_CODE[letters])
+
+
 def letters_of(codes: Array) -> Array:
     """The ASCII letters of codes, in upper case and with T for U."""
     return np.frombuffer("".join(MEANING).encode(), np.uint8)[codes]

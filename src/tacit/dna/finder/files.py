@@ -171,13 +171,34 @@ def sites_bed(rows: Iterable[tuple[Any, ...]], motif_labels: Sequence[str]) -> s
     """
     lines = []
     for number, name, start, end, strand, score, _ in rows:
-        region = _REGION.match(name)
-        first_word = re.sub(r"[^A-Za-z0-9_.:|+-]", "_", (name.split() or ["unnamed"])[0])[:100]
-        chromosome, shift = (region[1], int(region[2])) if region else (first_word or "unnamed", 0)
-        low, high = max(start + shift, 0), max(end + shift, 1)
+        chromosome, low, high = _locate(name, start, end)
         shown = int(np.clip(round(100 * score), 0, 1000))
         lines.append(f"{chromosome}\t{low}\t{high}\t{motif_labels[number - 1]}\t{shown}\t{strand}")
     return "".join(line + "\n" for line in lines)
+
+
+def gff_lines(rows: Iterable[tuple[Any, ...]], motif_labels: Sequence[str], p_values: Iterable[float | None]) -> str:
+    """Sites as lines of GFF3, where positions count from 1 and ends are inside; without p-values None for each.
+
+    >>> row = (1, "chr7:100-200 peak", 5, 15, "+", 3.2, "ACGTACGTAC")
+    >>> gff_lines([row], ["tacit-1"], [1e-5]).split("\\t")[3:5]
+    ['106', '115']
+    """
+    lines = []
+    for (number, name, start, end, strand, score, _), p in zip(rows, p_values, strict=True):
+        chromosome, low, high = _locate(name, start, end)
+        more = "" if p is None else f";pvalue={p:.3g}"
+        place = f"{chromosome}\ttacit\tsequence_feature\t{low + 1}\t{max(high, low + 1)}"
+        lines.append(f"{place}\t{score:.4g}\t{strand}\t.\tName={motif_labels[number - 1]}{more}")
+    return "".join(line + "\n" for line in lines)
+
+
+def _locate(name: str, start: int, end: int) -> tuple[str, int, int]:
+    """Chromosome, start and end of a site, from 0; of a sequence named chr1:100-200 those of the chromosome."""
+    region = _REGION.match(name)
+    first_word = re.sub(r"[^A-Za-z0-9_.:|+-]", "_", (name.split() or ["unnamed"])[0])[:100]
+    chromosome, shift = (region[1], int(region[2])) if region else (first_word or "unnamed", 0)
+    return chromosome, max(start + shift, 0), max(end + shift, 1)
 
 
 def tsv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

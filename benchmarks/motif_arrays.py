@@ -14,7 +14,7 @@ from benchmarks.harness import Page, real_data
 from benchmarks.words_baseline import paired_bootstrap, words_scores
 from tacit.apps import MotifFinder
 from tacit.dna.files import read_motifs
-from tacit.dna.finder.evidence import match_known
+from tacit.dna.finder.known import find_correlation
 
 LINKER = "GTCTGTGTTCCGTTGTCCGTGCTG"
 
@@ -62,7 +62,7 @@ def run() -> Page:
                     low, high = paired_bootstrap(scores, words, y_test)
                     row += [f"{area[name]:.3f}", f"{low:+.3f} to {high:+.3f}"]
                 best = max(
-                    (m.correlation for one in finder.motifs_ for m in match_known(one.probabilities, own, 0, 0)),
+                    (find_correlation(one.probabilities, m.shares) for one in finder.motifs_ for m in own),
                     default=None,
                 )
                 listed += best is not None

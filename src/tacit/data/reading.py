@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tacit.data.parameters import file_path, reason, shorten, whole_number
 
@@ -78,7 +78,7 @@ def open_unpacked(path: Path | str) -> Any:
     b'ACGT'
     """
     path = Path(path)
-    stream = io.BufferedReader(sys.stdin.buffer) if path == STDIN else path.open("rb")  # type: ignore[arg-type]
+    stream: Any = io.BufferedReader(cast(io.RawIOBase, sys.stdin.buffer)) if path == STDIN else path.open("rb")
     if path.suffix != ".gz" and stream.peek(2)[:2] != _GZIP_MAGIC:
         return stream
     unpacked = gzip.GzipFile(fileobj=stream)

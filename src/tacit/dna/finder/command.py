@@ -106,9 +106,10 @@ def motif(
     from tacit.data.shard_folder import manifest_or_file
     from tacit.dna.files import read_motifs
     from tacit.dna.finder import files
-    from tacit.dna.finder.evidence import LIKENESS, length_warning, match_known
+    from tacit.dna.finder.evidence import length_warning
     from tacit.dna.finder.files import read_motif_input
     from tacit.dna.finder.finder import MotifFinder
+    from tacit.dna.finder.known import match_known
     from tacit.dna.finder.shapes import describe_overlap
 
     options["C"] = "auto" if options["C"] is None else options["C"]
@@ -120,17 +121,15 @@ def motif(
         run.note(f"{data.summary}: looking for motifs")
         finder.fit(data.letters, data.labels)
         run.note_status(finder.status_)
-        matches = [match_known(one.probabilities, library, run.seed) for one in finder.motifs_] if library else []
+        matches = [match_known(one.probabilities, library) for one in finder.motifs_] if library else []
         sites = files.list_sites(finder, data)
         _write(folder, finder, data, sites, matches, run.command_line)
         facts = [_facts(one, number, matches) for number, one in enumerate(finder.motifs_)]
         run.record(motifs=facts, auroc={name: area[0] for name, area in finder.evidence_.items()}, summary=data.summary)
     for number, one in enumerate(finder.motifs_):
-        like = ""
-        if matches:
-            best = matches[number][0]
-            like = f", like {best.name}" if best.p_value < LIKENESS else ", unlike all known motifs"
-        run.say(f"motif {number + 1}: {one.consensus}  p = {one.p_value:.2g}, {one.sites} sites{like}")
+        run.say(f"motif {number + 1}: {one.consensus}  p = {one.p_value:.2g}, {one.sites} sites")
+        for line in _describe_match(matches[number][0]) if matches else ():
+            run.say(f"  {line}")
         if one.overlap is not None:
             run.say(f"  it {describe_overlap(one)}")
     if length_warning(finder.length_area_):
@@ -140,6 +139,16 @@ def motif(
     quality = f"held-out AUROC: {', '.join(f'{name} {area[0]:.3f}' for name, area in finder.evidence_.items())}"
     scan = f"search other sequences with: tacit scan {run.out / 'model.tacit'} SEQUENCES"
     run.finish(found, quality, f"open {run.out / 'report.html'}; {scan if names else 'try other widths: --width 6-14'}")
+
+
+def _describe_match(best: Any) -> list[str]:
+    """The most similar known motif: what it is, and the aligned letters."""
+    from tacit.dna.finder.known import LIKENESS
+
+    like = "like" if best.e_value < LIKENESS else "unlike all known motifs; the best match is"
+    text = f"{like} {best.name}: E = {best.e_value:.2g}, p = {best.p_value:.2g}, r = {best.correlation:.2f}"
+    found, known = best.alignment
+    return [text, f"  found  {found}".rstrip(), f"  known  {known}".rstrip()]
 
 
 def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any, command: list[str]) -> None:
@@ -161,9 +170,19 @@ def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any, comman
         _write_png(folder.path(f"logo_{number + 1}.png"), one)
     folder.write_text("predictions.tsv", _predictions(finder, data))
     if matches:
-        header = ("motif", "consensus", "known", "correlation", "p_value", "offset", "strand", "overlap")
+        header = ("motif", "consensus", "known", "correlation", "p_value", "e_value", "offset", "strand", "overlap")
         rows = [
-            (number + 1, one.consensus, m.name, m.correlation, m.p_value, m.offset, "+-"[m.strand], m.overlap)
+            (
+                number + 1,
+                one.consensus,
+                m.name,
+                m.correlation,
+                m.p_value,
+                m.e_value,
+                m.offset,
+                "+-"[m.strand],
+                m.overlap,
+            )
             for number, one in enumerate(finder.motifs_)
             for m in matches[number]
         ]
@@ -206,5 +225,5 @@ def _facts(one: Any, number: int, matches: Any) -> dict[str, Any]:
         facts["overlap"] = {"motif": found.motif, "offset": found.offset, "strand": strand, "share": found.share}
     if matches:
         best = matches[number][0]
-        facts["match"] = {"name": best.name, "correlation": best.correlation, "p_value": best.p_value}
+        facts["match"] = best._asdict()
     return facts

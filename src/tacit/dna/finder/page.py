@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.dna.finder.evidence import LIKENESS, Match, length_warning
+from tacit.dna.finder.evidence import length_warning
 from tacit.dna.finder.files import MotifInput
+from tacit.dna.finder.known import LIKENESS, Match
 from tacit.dna.finder.shapes import describe_overlap
 from tacit.dna.logos import logo_svg
 from tacit.report import (
@@ -96,7 +97,7 @@ def _show_motifs(
         return [Notice(text, "warning")]
     blocks: list[Any] = [_table_of_motifs(finder)]
     if matches:
-        blocks.append(_table_of_matches(finder, matches))
+        blocks += _table_of_matches(finder, matches)
     for number, motif in enumerate(finder.motifs_):
         own = [row for row in sites if row[0] == number + 1]
         p, q = motif.probabilities, motif.background
@@ -133,18 +134,20 @@ def _table_of_motifs(finder: Any) -> Table:
     )
 
 
-def _table_of_matches(finder: Any, matches: Sequence[Sequence[Match]]) -> Table:
+def _table_of_matches(finder: Any, matches: Sequence[Sequence[Match]]) -> list[Any]:
     columns = [
-        *(Column("motif", True), Column("consensus"), Column("most similar known motif")),
-        *(Column("correlation", True), Column("p-value", True, "against shuffled columns, times the known motifs")),
-        *(Column("strand"), Column("letters in common", True)),
+        *(Column("motif", True), Column("consensus"), Column("most similar known motif"), Column("similar?")),
+        *(Column("E-value", True, "matches as good that are expected by chance among the known motifs"),),
+        *(Column("p-value", True), Column("correlation", True), Column("strand"), Column("letters in common", True)),
     ]
-    rows = [
-        (n + 1, motif.consensus, best.name, best.correlation, best.p_value, "+-"[best.strand], best.overlap)
-        for n, (motif, (best, *_)) in enumerate(zip(finder.motifs_, matches, strict=True))
-    ]
-    caption = f"A known motif with a p-value of {LIKENESS} or more matches by chance. matches.tsv has all of them."
-    return Table(columns, rows, caption)
+    rows, lines = [], []
+    for n, (motif, (best, *_)) in enumerate(zip(finder.motifs_, matches, strict=True)):
+        is_like = "similar" if best.e_value < LIKENESS else "by chance"
+        numbers = (best.e_value, best.p_value, best.correlation, "+-"[best.strand], best.overlap)
+        rows.append((n + 1, motif.consensus, best.name, is_like, *numbers))
+        lines += [f"motif {n + 1:<4}{best.alignment[0]}", f"known     {best.alignment[1]}  {best.name}", ""]
+    caption = f"A known motif with an E-value of {LIKENESS} or more may match by chance. matches.tsv has all of them."
+    return [Table(columns, rows, caption), Code("\n".join(lines[:-1]))]
 
 
 def _align_sites(own: Sequence[tuple[Any, ...]]) -> Code:

@@ -92,7 +92,8 @@ def test_a_missing_file_is_an_input_that_cannot_be_used(name, tmp_path, capsys):
 def test_a_bad_file_has_the_same_exit_code(name, tmp_path, capsys):
     bad = tmp_path / "bad"
     bad.write_bytes(b"\x00\xff")
-    given = [str(bad) for param in ALL[name].params if isinstance(param, click.Argument) and param.required]
+    arguments = [param for param in ALL[name].params if isinstance(param, click.Argument)]
+    given = [str(bad) for param in arguments if param.required or param.name == "train"]
     options = ["--predict", str(bad)] if name == "coref" else []
     assert main([name, *given, *options, "--out", str(tmp_path / "out")]) == 1
     assert capsys.readouterr().err.count("\n") == 1

@@ -11,6 +11,8 @@ from tacit.commands.run import count_noun as count_noun
 from tacit.commands.run import draw_to_files as draw_to_files
 from tacit.commands.run import examples as examples
 from tacit.commands.run import folder_option as folder_option
+from tacit.commands.run import load_model as load_model
+from tacit.commands.run import model_option as model_option
 from tacit.commands.run import number_option as number_option
 from tacit.commands.run import run_options as run_options
 from tacit.commands.values import INPUT_FILE as INPUT_FILE

@@ -24,7 +24,7 @@ from tacit import __version__
 from tacit.commands.failures import EXIT_CODES, EXIT_INTERRUPTED
 from tacit.commands.folder import RECORD, OutputFolder
 from tacit.commands.tables import protect_tables
-from tacit.commands.values import POSITIVE, Choice, Number
+from tacit.commands.values import INPUT_FILE, POSITIVE, Choice, Number
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -40,6 +40,9 @@ _BLOCK = 1 << 20
 
 NOT_RECORDED = ("quiet", "verbose", "debug")
 """Options that change no result."""
+
+APPLY_OPTIONS = ("model", "predict", "wanted", "out", "jobs", "force", "safe_tables", "as_json", *NOT_RECORDED)
+"""Options that mean something where a model is applied and nothing is learned."""
 
 MAX_LISTED = 12
 """Files that the closing lines name."""
@@ -70,6 +73,40 @@ def number_option(name: str, default: float, words: str, least: float = 1, most:
 def choice_option(name: str, choices: Sequence[str], words: str) -> Decorator:
     """An option for one of some words, the first if it is not given."""
     return click.option(name, type=Choice(choices), default=choices[0], help=words)
+
+
+def model_option(words: str) -> Decorator:
+    """The option ``--model`` of commands that can apply the model of an earlier run."""
+    return click.option("--model", type=INPUT_FILE, help=f"The model.tacit of an earlier run: {words}")
+
+
+def load_model(path: Path, kind: type[Any], inputs: Mapping[str, Any]) -> Any:
+    """The model of an earlier run of the present command, an instance of ``kind``.
+
+    A model of another command is refused; so are inputs to learn from (by name, None where they were not given), and
+    options of learning that were given on the command line.
+    """
+    from tacit import load
+
+    context = click.get_current_context()
+    typed = {
+        max(param.opts, key=len)
+        for param in context.command.params
+        if isinstance(param, click.Option) and param.name not in APPLY_OPTIONS
+        if context.get_parameter_source(str(param.name)) is click.core.ParameterSource.COMMANDLINE
+    }
+    learning = [name for name, value in inputs.items() if value] + sorted(typed)
+    if learning:
+        raise click.UsageError(
+            f"{learning[0]} is for learning, and --model for a model that has learned; leave one out"
+        )
+    model = load(path)
+    if not isinstance(model, kind):
+        raise ValueError(
+            f"{path} must be a model of 'tacit {context.info_name}', got a {type(model).__name__}; give the "
+            "model.tacit of that command"
+        )
+    return model
 
 
 def folder_option(name: str, words: str) -> Decorator:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from tacit.commands import INPUT_FILE, CommandRun, c_option, count_noun, examples, number_option, run_options
+from tacit.commands import (
+    INPUT_FILE,
+    CommandRun,
+    c_option,
+    count_noun,
+    examples,
+    load_model,
+    model_option,
+    number_option,
+    run_options,
+)
 from tacit.data.lines import one_line
 from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, confusion_chart, render
 
@@ -18,19 +29,23 @@ MAX_CONFUSIONS = 15
 EXAMPLES = examples(
     "tacit tag train.tsv --predict new.txt --out tags",
     "tacit tag train.conllu --test dev.conllu --states 2",
+    "tacit tag --model tags/model.tacit --predict more.txt --out more",
 )
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("train", type=INPUT_FILE)
+@click.argument("train", type=INPUT_FILE, required=False)
 @click.option("--predict", "wanted", type=INPUT_FILE, help="Words to tag, one per line; a second column is ignored.")
 @click.option("--test", type=INPUT_FILE, help="Tagged sentences to test on; without it, a tenth of TRAIN is held out.")
+@model_option("it tags the words of --predict, and nothing is learned.")
 @number_option("--states", 1, "Number of hidden states per tag, from 1 to 64.", most=64)
 @number_option("--epochs", 10, "Number of passes through all sentences.")
 @c_option(0.1, of="of a sentence ")
 @number_option("--min-count", 1, "Smallest number of times that a feature must occur in TRAIN.")
 @run_options(out="tags", is_parallel=False)
-def tag(run: CommandRun, train: Path, wanted: Path | None, test: Path | None, **options: Any) -> None:
+def tag(
+    run: CommandRun, train: Path | None, wanted: Path | None, test: Path | None, model: Path | None, **options: Any
+) -> None:
     """Learn part-of-speech or entity tags from TRAIN, and tag other words.
 
     TRAIN has a word and its tag per line, separated by a tab or spaces, and an empty line after each sentence; of more
@@ -42,6 +57,11 @@ def tag(run: CommandRun, train: Path, wanted: Path | None, test: Path | None, **
     from tacit.text.tagged_words import read_tagged, two_columns
     from tacit.text.tagger import Tagger
 
+    if model is not None:
+        _tag_new(run, model, train, wanted)
+        return
+    if train is None:
+        raise click.UsageError("Missing argument 'TRAIN': tagged sentences to learn from; or give --model")
     with run.writing(train, wanted, test) as folder:
         known = read_tagged(train)
         others = None if wanted is None else read_tagged(wanted)
@@ -68,6 +88,31 @@ def tag(run: CommandRun, train: Path, wanted: Path | None, test: Path | None, **
     quality = f"held-out accuracy {scores.accuracy:.1%} ({scores.baseline:.1%} with the usual tag of each word)"
     then = "" if others else "; tag other words with --predict FILE"
     run.finish(found, quality, f"open {run.out / 'report.html'}{then}")
+
+
+def _tag_new(run: CommandRun, model: Path, train: Path | None, wanted: Path | None) -> None:
+    """Tag words by the model of an earlier run."""
+    from tacit.text.tagged_words import read_tagged, two_columns
+    from tacit.text.tagger import Tagger
+
+    tagger = load_model(model, Tagger, {"TRAIN": train})
+    if wanted is None:
+        raise click.UsageError("--model must have words to tag; give --predict FILE")
+    with run.writing(model, wanted) as folder:
+        words = read_tagged(wanted).words
+        tags = list(tagger.predict(words))
+        folder.write_text("predictions.tsv", two_columns(words, tags))
+        counts = Counter(tag for own in tags for tag in own)
+        n_words = sum(counts.values())
+        facts = Facts([("words of", f"{wanted}: {len(words):,} sentences, {n_words:,} words"), ("model", str(model))])
+        rows = [(tag, count, f"{count / n_words:.1%}") for tag, count in counts.most_common()]
+        columns = [Column("tag"), Column("words", True), Column("share", True)]
+        note = Prose("Nothing was learned in this run. The report of the run that learned the model has its quality.")
+        sections = [Section("What was found", [facts, note]), Section("Tags", [Table(columns, rows)])]
+        folder.write_text("report.html", render(Page("Tags of words", f"{n_words:,} words", sections=sections)))
+        run.record(words=n_words, tags=dict(counts))
+    found = f"tags of {count_noun(n_words, 'word')}"
+    run.finish(found, f"quality: see the report beside {model}", f"open {run.out / 'predictions.tsv'}")
 
 
 def _check_tags(sentences: Any, name: str, least: int = 2) -> None:

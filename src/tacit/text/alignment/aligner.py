@@ -116,13 +116,20 @@ class WordAligner(Application):
 
     def predict(self, source: Any, target: Any) -> Ragged:
         """The links of new sentence pairs, pairs of positions from 0."""
+        return self.predict_scores(source, target)[0]
+
+    def predict_scores(self, source: Any, target: Any) -> tuple[Ragged, Ragged]:
+        """The links of new sentence pairs, and the score of each link, above 0."""
         check_is_fitted(self)
         sources, targets = read_both(source, target)
         used = [i for i in range(len(sources)) if sources[i] and targets[i]]
         if not used:
-            return Ragged(np.zeros((0, 2), dtype=np.int64), np.zeros(len(sources) + 1, dtype=np.int64))
+            links = Ragged(np.zeros((0, 2), dtype=np.int64), np.zeros(len(sources) + 1, dtype=np.int64))
+            return links, links.with_values(np.zeros(0))
         X = self._restore_features().transform([sources[i] for i in used], [targets[i] for i in used])
-        return _insert_empty(self._align(X)[0], used, len(sources))
+        found, scores = self._align(X)
+        links = _insert_empty(found, used, len(sources))
+        return links, links.with_values(scores)
 
     def _restore_features(self) -> WordPairs:
         return WordPairs(folds=self.folds, random_state=self.random_state).restore_tables(self.tables_)

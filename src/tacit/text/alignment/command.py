@@ -12,12 +12,24 @@ import click
 import numpy as np
 from markupsafe import Markup, escape
 
-from tacit.commands import INPUT_FILE, INTERRUPTED, CommandRun, Number, c_option, count_noun, examples, run_options
+from tacit.commands import (
+    INPUT_FILE,
+    INTERRUPTED,
+    CommandRun,
+    Number,
+    c_option,
+    count_noun,
+    examples,
+    load_model,
+    model_option,
+    run_options,
+)
 from tacit.report import Code, Column, Facts, Figure, Notice, Page, Prose, Section, Table, bar_chart, render
 
 EXAMPLES = examples(
     "tacit align text.en-fr --out links",
     "tacit align text.en text.fr --out links --gold some.gold",
+    "tacit align more.en-fr --model links/model.tacit --out more",
 )
 
 
@@ -37,8 +49,11 @@ EXAMPLES = examples(
     default=15.0,
     help="With --gold: importance of all pairs without gold links together, counted in pairs with gold links.",
 )
+@model_option("it aligns the sentence pairs of FILE, and nothing is learned.")
 @run_options(out="links")
-def align(run: CommandRun, source: Path, target: Path | None, gold: Path | None, **options: Any) -> None:
+def align(
+    run: CommandRun, source: Path, target: Path | None, gold: Path | None, model: Path | None, **options: Any
+) -> None:
     """Align the words of parallel sentences.
 
     FILE has lines 'source ||| target'. Or it has the source sentences alone, and TARGET has their translations, line by
@@ -49,18 +64,21 @@ def align(run: CommandRun, source: Path, target: Path | None, gold: Path | None,
     from tacit.text import format_links, read_links, read_parallel
     from tacit.text.alignment.aligner import WordAligner
 
-    aligner = WordAligner(**options, **run.settings)
+    aligner = WordAligner(**options, **run.settings) if model is None else load_model(model, WordAligner, {})
     run.check_options(aligner)
-    with run.writing(source, target, gold) as folder:
+    with run.writing(source, target, gold, model) as folder:
         sources, targets = read_parallel(source, target)
         known = None if gold is None else _fill(read_links(gold), len(sources), gold)
-        run.note(f"{len(sources)} sentence pairs: learning")
-        aligner.fit(sources, targets, known)
-        run.note_status(aligner.status_)
-        page = align_page(aligner, sources, targets, known, command=run.command_line)
+        if model is None:
+            run.note(f"{len(sources)} sentence pairs: learning")
+            aligner.fit(sources, targets, known)
+            run.note_status(aligner.status_)
+            aligner.save(folder.path("model.tacit"))
+        else:
+            aligner.links_, aligner.scores_ = aligner.predict_scores(sources, targets)
+        page = align_page(aligner, sources, targets, known, command=run.command_line, model=model)
         folder.write_text("report.html", render(page))
         folder.write_text("links.txt", format_links(aligner.links_))
-        aligner.save(folder.path("model.tacit"))
         run.record(
             links=len(aligner.links_.values),
             sentence_pairs=len(sources),
@@ -101,14 +119,17 @@ def align_page(
     gold: Sequence[Any] | None = None,
     *,
     command: Sequence[str] = (),
+    model: Path | None = None,
 ) -> Page:
-    """The whole page."""
+    """The whole page; ``model`` is the file of the model if nothing was learned."""
     known = 0 if gold is None else sum(links is not None for links in gold)
-    learned = "from the text alone" if not known else f"from {known} sentence pairs with gold links and the text"
+    learned = "learned from the text alone" if model is None else f"aligned by {model}"
+    if known:
+        learned = f"learned from {known} sentence pairs with gold links and the text"
     banner = "Interrupted: this is the best model so far." if aligner.status_.value == INTERRUPTED else ""
     return Page(
         "Word alignment",
-        f"{len(source)} sentence pairs, learned {learned}",
+        f"{len(source)} sentence pairs, {learned}",
         banner,
         [
             Section("What was found", [_facts(aligner, source), _quality_note(aligner, known)]),

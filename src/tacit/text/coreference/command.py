@@ -17,6 +17,8 @@ from tacit.commands import (
     choice_option,
     count_noun,
     examples,
+    load_model,
+    model_option,
     number_option,
     run_options,
 )
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "tacit coref train/*.conll --predict new.conll --out who",
     "tacit coref train/*.conll --predict new/*.conll --out who --learner perceptron",
+    "tacit coref --model who/model.tacit --predict more.conll --out more",
 )
 
 MODEL = "model.tacit"
@@ -58,7 +61,7 @@ class ManyValues(click.Command):
 
 
 @click.command(cls=ManyValues, epilog=EXAMPLES)
-@click.argument("train", type=INPUT_FILE, nargs=-1, required=True)
+@click.argument("train", type=INPUT_FILE, nargs=-1)
 @click.option(
     "--predict", type=INPUT_FILE, multiple=True, required=True, help="One or more files whose mentions are resolved."
 )
@@ -67,9 +70,17 @@ class ManyValues(click.Command):
     ["crf", "perceptron"],
     "A hidden CRF (by likelihood), or a perceptron, which is five times as fast and less exact.",
 )
+@model_option("it resolves the files of --predict, and nothing is learned.")
 @number_option("--candidates", 60, "Number of earlier mentions that a mention may link to.")
 @run_options(out="coref")
-def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], learner: str, candidates: int) -> None:
+def coref(
+    run: CommandRun,
+    train: tuple[Path, ...],
+    predict: tuple[Path, ...],
+    model: Path | None,
+    learner: str,
+    candidates: int,
+) -> None:
     """Resolve coreference: find which mentions of a text mean the same.
 
     TRAIN are CoNLL-2012 files with clusters in the last column. The files after --predict have mentions there; their
@@ -80,28 +91,34 @@ def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], l
     from tacit.text.coreference.resolver import CoreferenceResolver
 
     _check_names(predict)
-    resolver = CoreferenceResolver(learner, candidates=candidates, **run.settings)
-    run.check_options(resolver)
-    with run.writing(*train, *predict) as folder:
-        texts = read_conll(train)
+    if model is not None:
+        resolver = load_model(model, CoreferenceResolver, {"TRAIN": train})
+    elif not train:
+        raise click.UsageError("Missing argument 'TRAIN...': files with clusters to learn from; or give --model")
+    else:
+        resolver = CoreferenceResolver(learner, candidates=candidates, **run.settings)
+        run.check_options(resolver)
+    with run.writing(*train, *predict, model) as folder:
+        texts = read_conll(train) if train else []
         # clusters in files to predict are never used
         asked = {path.name: [text.with_clusters(None) for text in read_conll(path)] for path in predict}
-        run.note(f"{len(texts)} documents to learn from")
-        resolver.fit(texts)
-        run.note_status(resolver.status_)
+        if texts:
+            run.note(f"{len(texts)} documents to learn from")
+            resolver.fit(texts)
+            run.note_status(resolver.status_)
+            resolver.save(folder.path(MODEL))
         found = {}
         for name, parts in asked.items():
             clusters = resolver.predict(parts)
             found[name] = [part.with_clusters(own) for part, own in zip(parts, clusters, strict=True)]
             write_conll(folder.path(name), found[name])
-        resolver.save(folder.path(MODEL))
         resolved = [text for parts in found.values() for text in parts]
         facts: dict[str, Any] = {
-            "training documents": len(texts),
-            "training mentions": sum(map(len, texts)),
+            **({} if texts else {"model": str(model)}),
+            **({"training documents": len(texts), "training mentions": sum(map(len, texts))} if texts else {}),
             "documents resolved": len(resolved),
             "mentions resolved": sum(map(len, resolved)),
-            "learner": learner,
+            "learner": resolver.learner,
         }
         folder.write_text(REPORT, render(coreference_page(resolver, resolved, facts)))
         run.record(held_out=resolver.held_out_, **{name.replace(" ", "_"): value for name, value in facts.items()})

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 EXAMPLES = commands.examples(
     "tacit reasons reviews.jsonl --out reasons",
     "tacit reasons reviews.jsonl.gz --share 0.1 --budget words",
+    "tacit reasons more.jsonl --model reasons/model.tacit --out more",
 )
 
 
@@ -36,8 +37,9 @@ EXAMPLES = commands.examples(
 @commands.choice_option("--budget", ["sentences", "words"], "Unit in which --share is counted: sentences or words.")
 @commands.c_option(100.0)
 @commands.number_option("--min-documents", 2, "Smallest number of documents that a word must occur in.")
+@commands.model_option("it labels and explains the documents of FILE, and nothing is learned.")
 @commands.run_options(out="reasons")
-def reasons(run: commands.CommandRun, documents: Path, **options: Any) -> None:
+def reasons(run: commands.CommandRun, documents: Path, model: Path | None, **options: Any) -> None:
     """Find the sentences that decide the labels of documents.
 
     FILE has a JSON object per line: "text" or a list "sentences", a "label" (one of two), and perhaps an "id". It may
@@ -46,19 +48,20 @@ def reasons(run: commands.CommandRun, documents: Path, **options: Any) -> None:
     """
     from tacit.text.sentences.finder import ReasonFinder, read_document_file
 
-    finder = ReasonFinder(**options, **run.settings)
+    finder = ReasonFinder(**options, **run.settings) if model is None else commands.load_model(model, ReasonFinder, {})
     run.check_options(finder)
-    with run.writing(documents) as folder:
+    with run.writing(documents, model) as folder:
         data = read_document_file(documents)
         known = [i for i, label in enumerate(data.labels) if label is not None]
-        if not known:
-            raise ValueError(f"{documents} must have lines with a label to learn from, got none; add labels")
-        run.note(f"{len(data.documents)} documents: learning")
-        finder.fit([data.documents[i] for i in known], [data.labels[i] for i in known])
-        run.note_status(finder.status_)
+        if model is None:
+            if not known:
+                raise ValueError(f"{documents} must have lines with a label to learn from, got none; add labels")
+            run.note(f"{len(data.documents)} documents: learning")
+            finder.fit([data.documents[i] for i in known], [data.labels[i] for i in known])
+            run.note_status(finder.status_)
+            finder.save(folder.path("model.tacit"))
         found = finder.reasons(data.documents)
         folder.write_text("reasons.jsonl", "".join(_line(data, i, decision) for i, decision in enumerate(found)))
-        finder.save(folder.path("model.tacit"))
         folder.write_text("report.html", render(reasons_page(finder, data, found, command=run.command_line)))
         run.record(documents=len(data.documents), labelled=len(known), held_out=finder.held_out_)
     quality = "held-out accuracy unknown: too few documents to hold some out"

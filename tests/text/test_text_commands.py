@@ -1,6 +1,7 @@
 """`tacit align` and `tacit reasons`: from files to results, with hostile text and broken inputs."""
 
 import json
+import re
 
 import pytest
 
@@ -150,3 +151,19 @@ def test_reasons_says_in_one_line_what_is_wrong(content, keyword, tmp_path, caps
     assert keyword in error
     assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_reasons_show_wrong_labels_first_and_whole_sentences(tmp_path):
+    long = "The staff were wonderful " + "and kind " * 30 + "to all of us."
+    lines = [
+        {"id": f"d{i}", "sentences": ["A room.", long if i % 2 else "It was awful."], "label": "+-"[i % 2 == 0]}
+        for i in range(20)
+    ]
+    lines[7]["label"] = "-"
+    (tmp_path / "reviews.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    assert main(["reasons", str(tmp_path / "reviews.jsonl"), "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    captions = re.findall(r"(d\d+): . by [^<]*", page)
+    assert captions[0] == "d7"
+    assert "labelled -; wrong" in page
+    assert page.count(long) >= 2

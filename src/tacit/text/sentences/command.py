@@ -91,8 +91,8 @@ def _line(data: Any, i: int, decision: Any) -> str:
 SHOWN_DOCUMENTS, SHOWN_WORDS = 12, 25
 """Documents shown in full, and words per column of the table."""
 
-MAX_LETTERS, MAX_LINES = 84, 60
-"""Letters of a sentence, and sentences of a document, on the page."""
+MAX_SENTENCES = 200
+"""Sentences of a document on the page."""
 
 MAX_TABLE_ROWS = 500
 
@@ -114,15 +114,20 @@ def reasons_page(finder: Any, data: DocumentFile, found: Sequence[Decision], *, 
             "Accuracies were measured on held-out folds; the linear SVM reads whole documents. The chosen sentences "
             "decided this model's prediction. That does not prove that they decided the writer's opinion."
         )
-    shown = np.unique(np.linspace(0, len(found) - 1, SHOWN_DOCUMENTS).astype(int))
-    figures = [Figure(document_svg(data.documents[i], found[i]), _caption(data, found[i], int(i))) for i in shown]
+    order = _order(data, found)
+    spread = np.linspace(0, len(found) - 1, SHOWN_DOCUMENTS).astype(int).tolist()
+    shown = list(dict.fromkeys([*order[: SHOWN_DOCUMENTS // 2], *spread]))[:SHOWN_DOCUMENTS]
+    figures = [Figure(document_html(data.documents[i], found[i]), _caption(data, found[i], i)) for i in shown]
+    legend = Prose(
+        "Chosen sentences are marked: blue for the predicted label, orange against it. Wrong labels come first."
+    )
     return Page(
         "Reasons",
         f"{len(data.documents)} documents, labels {finder.classes_[0]} and {finder.classes_[1]}",
         banner,
         [
             Section("What was found", [Facts(facts), Prose(note)]),
-            Section("Documents and their decisive sentences", figures),
+            Section("Documents and their decisive sentences", [legend, *figures]),
             Section("All documents", [_table(data, found)]),
             Section("Words with the largest weights", [_words(finder)]),
             Section("How to do it again", [Code(shlex.join(command) or "tacit reasons FILE.jsonl --out reasons")]),
@@ -133,50 +138,50 @@ def reasons_page(finder: Any, data: DocumentFile, found: Sequence[Decision], *, 
 def _caption(data: DocumentFile, decision: Decision, i: int) -> str:
     label = data.labels[i]
     known = "no label given" if label is None else f"labelled {label}"
-    return f"{data.names[i]}: {decision.label} by {decision.margin:.2f}, {known}"
+    verdict = "" if label is None or str(label) == str(decision.label) else "; wrong"
+    return f"{data.names[i]}: {decision.label} by {decision.margin:.2f}, {known}{verdict}"
 
 
-def document_svg(sentences: Sequence[str], decision: Decision) -> Markup:
-    """The sentences, chosen ones with a bar as long as their score: blue for the decision, orange against it.
+def document_html(sentences: Sequence[str], decision: Decision) -> Markup:
+    """The text with its chosen sentences marked: blue for the decision, orange against it; stronger, a higher score.
 
     >>> from tacit.text import Decision
-    >>> "<i>" in document_svg(["<i>hostile</i>"], Decision("+", 1.0, []))
+    >>> "<i>" in document_html(["<i>hostile</i>"], Decision("+", 1.0, []))
     False
     """
-    lines, height, left = list(sentences)[:MAX_LINES], 18, 130
     scores = {reason.position: reason.score for reason in decision.reasons}
     top = max([abs(score) for score in scores.values()] + [1e-12])
-    tall = height * (len(lines) + 1) + 6
-    title = escape(f"{len(scores)} chosen sentences of {len(sentences)}")
-    parts = [
-        f'<svg viewBox="0 0 680 {tall}" role="img" aria-label="{title}"><title>{title}</title>'
-        '<g font-size="12" fill="currentColor">'
+    parts = []
+    for position, sentence in enumerate(sentences[:MAX_SENTENCES]):
+        if position in scores:
+            hue = 215 if scores[position] >= 0 else 35
+            strength = 0.15 + 0.35 * abs(scores[position]) / top
+            style = f"background:hsl({hue} 90% 60% / {strength:.2f});color:inherit"
+            text = Markup('<mark style="{}" title="score {}">{}</mark>')
+            parts.append(text.format(style, f"{scores[position]:.3g}", sentence))
+        else:
+            parts.append(escape(sentence))
+    if len(sentences) > MAX_SENTENCES:
+        parts.append(escape(f"… {len(sentences) - MAX_SENTENCES} more sentences"))
+    return Markup("<p>") + Markup(" ").join(parts) + Markup("</p>")
+
+
+def _order(data: DocumentFile, found: Sequence[Decision]) -> list[int]:
+    """Positions of documents, those with a wrong prediction first."""
+    is_wrong = [
+        label is not None and str(own.label) != str(label) for label, own in zip(data.labels, found, strict=True)
     ]
-    for position, sentence in enumerate(lines):
-        y = height * (position + 1)
-        cut = sentence if len(sentence) <= MAX_LETTERS else sentence[: MAX_LETTERS - 1] + "…"
-        is_chosen = position in scores
-        if is_chosen:
-            length = 100 * abs(scores[position]) / top
-            colour = "#2563eb" if scores[position] >= 0 else "#d97706"
-            parts.append(
-                f'<rect x="{left - 14 - length:.1f}" y="{y - 11}" width="{length:.1f}" height="12" fill="{colour}">'
-                f"<title>{scores[position]:.3g}</title></rect>"
-            )
-        look = 'font-weight="600"' if is_chosen else 'fill-opacity=".45"'
-        parts.append(f'<text x="{left}" y="{y}" {look}>{escape(cut)}</text>')
-    if len(sentences) > len(lines):
-        parts.append(f'<text x="{left}" y="{height * (len(lines) + 1)}">… {len(sentences) - len(lines)} more</text>')
-    return Markup("".join(parts) + "</g></svg>")
+    return sorted(range(len(found)), key=lambda i: not is_wrong[i])
 
 
 def _table(data: DocumentFile, found: Sequence[Decision]) -> Table:
     rows = []
-    for i, decision in enumerate(found[:MAX_TABLE_ROWS]):
+    for i in _order(data, found)[:MAX_TABLE_ROWS]:
+        decision = found[i]
         best = data.documents[i][decision.reasons[0].position] if decision.reasons else ""
         rows.append((data.names[i], data.labels[i] or "", decision.label, decision.margin, best))
     columns = [Column(name, name == "margin") for name in ("document", "label", "predicted", "margin", "top sentence")]
-    caption = "" if len(rows) == len(found) else f"The first {len(rows)} of {len(found)}; all are in reasons.jsonl."
+    caption = "" if len(rows) == len(found) else f"{len(rows)} of {len(found)}; all are in reasons.jsonl."
     return Table(columns, rows, caption)
 
 

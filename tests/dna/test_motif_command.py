@@ -87,10 +87,8 @@ def test_all_files_are_there_and_agree(results):
     assert motif["p_value"] < 1e-9
     assert motif["match"]["name"] == "K1 <b>AP1</b>"
     names = {path.name for path in results.iterdir()}
-    expected = (
-        "report.html motifs.meme motifs.jaspar sites.tsv sites.bed logo_1.svg logo_1.png model.tacit predictions.tsv"
-    )
-    assert names == {*expected.split(), "run.json", "matches.tsv"}
+    expected = "report.html motifs.meme motifs.jaspar sites.tsv sites.bed sites.gff3 logo_1.svg logo_1.png model.tacit"
+    assert names == {*expected.split(), "predictions.tsv", "run.json", "matches.tsv"}
     assert sorted(names) == record["files"]
     sites = (results / "sites.tsv").read_text().splitlines()[1:]
     assert len(sites) == motif["sites"]

@@ -10,7 +10,7 @@ import pytest
 
 from tacit.cli import main
 from tacit.dna.files import Matrix, write_meme
-from tacit.dna.pieces import Region, cut_regions, iterate_pieces
+from tacit.dna.pieces import iterate_pieces
 from tacit.dna.scan import ScannedMotif, Scanner
 from tacit.dna.score_tails import STEPS, Background, learn_background, log_odds, score_tail
 from tacit.dna.sequences import read_sequences, shuffle_pairs
@@ -142,16 +142,6 @@ def test_blocks_may_end_anywhere_in_a_file(tmp_path, rng, monkeypatch):
     for size in range(1, 12):
         monkeypatch.setattr("tacit.dna.pieces._READ", size)
         assert [(piece.name, piece.codes.tolist()) for piece in iterate_pieces(tmp_path / "x.fa")] == whole
-
-
-def test_regions_of_a_genome_are_cut_in_one_pass(tmp_path, rng, monkeypatch):
-    monkeypatch.setattr("tacit.dna.pieces.PIECE_LETTERS", 100)
-    genome = {name: random_text(rng, 1500) for name in ("chr1", "chr2")}
-    (tmp_path / "g.fa").write_text("".join(f">{name} primary\n{text}\n" for name, text in genome.items()))
-    regions = [Region(f"chr{1 + i % 2}", s, s + 150) for i, s in enumerate(range(0, 1500, 70))]
-    found, letters = cut_regions(tmp_path / "g.fa", [*regions, Region("chrX", 0, 10), Region("chr1", 9000, 9010)])
-    assert found == list(range(len(regions)))
-    assert letters == [genome[r.chromosome][r.start : r.end] for r in regions]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Long sequences piece by piece: FASTA files of any size in bounded memory, and regions that are cut out of them."""
+"""Long sequences piece by piece: FASTA files of any size are read in bounded memory."""
 
 from __future__ import annotations
 
@@ -135,52 +135,6 @@ def _iterate_fasta(path: Path, blocks: Iterator[bytes], most: int) -> Iterator[P
     if record is None or header is not None:
         raise ValueError(f"{quote(path)} ends in the name of a sequence; {FASTA_HINT}")
     yield record.finish()
-
-
-class Region(NamedTuple):
-    """A part of a chromosome, half-open, positions from 0; ``name`` and ``score`` are those of its peak."""
-
-    chromosome: str
-    start: int
-    end: int
-    name: str = ""
-    score: float = 0.0
-
-
-def cut_regions(path: Any, regions: list[Region]) -> tuple[list[int], list[str]]:
-    """Cut regions out of a genome, in one pass over its FASTA file: which regions were found, and their letters.
-
-    Regions that reach over the end of their chromosome are shortened; those of chromosomes that the file lacks, or
-    beyond the end, are left out.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "a.fa").write_text(">chr1\\nACGTAC\\n>chr2\\nGGGTT\\n")
-    ...     cut_regions(f"{folder}/a.fa", [Region("chr2", 2, 4), Region("chr1", 0, 3), Region("chr3", 0, 3)])
-    ([0, 1], ['GT', 'ACG'])
-    """
-    by_chromosome: dict[str, list[int]] = {}
-    for i, region in enumerate(regions):
-        by_chromosome.setdefault(region.chromosome, []).append(i)
-    starts = {name: np.array([regions[i].start for i in rows]) for name, rows in by_chromosome.items()}
-    ends = {name: np.array([regions[i].end for i in rows]) for name, rows in by_chromosome.items()}
-    parts: dict[int, list[Array]] = {}
-    for piece in iterate_pieces(path):
-        name = (piece.name.split() or [""])[0]
-        if name not in by_chromosome:
-            continue
-        first, last = piece.start, piece.start + piece.codes.size
-        for k in np.flatnonzero((starts[name] < last) & (ends[name] > first)).tolist():
-            low, high = max(int(starts[name][k]), first), min(int(ends[name][k]), last)
-            parts.setdefault(by_chromosome[name][k], []).append(piece.codes[low - first : high - first].copy())
-    found = sorted(parts)
-    return found, [bytes(_text(parts[i])).decode("ascii") for i in found]
-
-
-def _text(parts: list[Array]) -> Array:
-    from tacit.dna.sequences import letters_of
-
-    return letters_of(np.concatenate(parts))
 
 
 def join_pieces(pieces: Iterable[Piece], width: int, most: int = PIECE_LETTERS) -> Iterator[tuple[list[Piece], Array]]:

@@ -11,16 +11,16 @@ from tacit import commands
 
 
 class Widths(click.ParamType[Any]):
-    """A width such as 8, or a range such as 6-14."""
+    """A width such as 8, a range such as 6-14, or "auto"."""
 
     name = "WIDTH"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if not isinstance(value, str):
+        if not isinstance(value, str) or value == "auto":
             return value
         parts = value.split("-")
         if not all(part.isdigit() for part in parts) or len(parts) > 2:
-            commands.refuse(value, "a width such as 8 or a range such as 6-14", param, ctx)
+            commands.refuse(value, "a width such as 8, a range such as 6-14, or auto", param, ctx)
         return int(parts[0]) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
 
 
@@ -37,18 +37,26 @@ class Count(commands.Number):
 EXAMPLES = commands.examples(
     "tacit motif peaks.fa --out peaks",
     "tacit motif bound.fa.gz free.fa.gz --width 6-14 --known jaspar.meme",
+    "tacit motif --peaks peaks.narrowPeak --genome genome.fa.gz",
     "tacit motif array.tsv --top 1000 --flank GTCTGTGTTC --motifs 2",
 )
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("positives", type=commands.INPUT_FILE_OR_FOLDER)
+@click.argument("positives", type=commands.INPUT_PATH_OR_STDIN, required=False)
 @click.argument("negatives", type=commands.INPUT_FILE_OR_FOLDER, required=False)
+@click.option("--peaks", type=commands.INPUT_FILE, help="Positives as regions of --genome, in place of POSITIVES.")
+@click.option("--genome", type=commands.INPUT_FILE, help="FASTA file of the genome that BED and narrowPeak refer to.")
+@commands.number_option(
+    "--peak-width", 100, "Letters around the summit or the middle of a region; 0 for the whole region.", least=0
+)
+@click.option("--match-gc", is_flag=True, help="Draw negatives with the same shares of G and C as the positives.")
 @click.option(
     "--width",
     type=Widths(),
-    default="10",
-    help="Width of a motif in letters, or a range such as 6-14 to choose from by cross-validation.",
+    default="auto",
+    help="Width of a motif in letters, or a range such as 6-14 to choose from by cross-validation; 'auto' starts with "
+    "10 and grows over conserved letters beside the sites, also behind a gap.",
 )
 @click.option(
     "--motifs",
@@ -94,13 +102,24 @@ EXAMPLES = commands.examples(
 @click.option("--resume", is_flag=True, help="Continue from the file that --checkpoint names.")
 @commands.run_options(out="motifs")
 def motif(
-    run: commands.CommandRun, positives: Path, negatives: Path | None, top: int, known: Path | None, **options: Any
+    run: commands.CommandRun,
+    positives: Path | None,
+    negatives: Path | None,
+    peaks: Path | None,
+    genome: Path | None,
+    peak_width: int,
+    match_gc: bool,
+    top: int,
+    known: Path | None,
+    **options: Any,
 ) -> None:
     """Find the DNA motifs that distinguish POSITIVES from NEGATIVES.
 
-    Files are FASTA or FASTQ, plain or gzipped, or folders of shards (tacit.Shards.write). Without NEGATIVES, the
-    positives are shuffled to make them. A table (.tsv) has sequences with labels, or sequences with signals, of which
-    the strongest are the positives. Writes report.html, motifs.meme, motifs.jaspar, sites.tsv, sites.bed, logos,
+    Files are FASTA or FASTQ, plain or gzipped, - for standard input, folders of shards (tacit.Shards.write), or with
+    --genome regions in BED or narrowPeak. Without NEGATIVES, the positives are shuffled to make them. A table (.tsv) has
+    sequences with labels, or sequences with signals, of which
+    the strongest are the positives. Writes report.html, motifs.meme, motifs.jaspar, sites.tsv, sites.bed,
+    sites.gff3, logos,
     predictions.tsv, model.tacit and run.json.
     """
     from tacit.data.shard_folder import manifest_or_file
@@ -110,13 +129,17 @@ def motif(
     from tacit.dna.finder.files import read_motif_input
     from tacit.dna.finder.finder import MotifFinder
     from tacit.dna.finder.known import match_known
-    from tacit.dna.finder.shapes import describe_overlap
+    from tacit.dna.finder.shapes import describe_overlap, describe_spacer
 
     options["C"] = "auto" if options["C"] is None else options["C"]
     finder = MotifFinder(**options, **run.settings)
     run.check_options(finder)
-    with run.writing(*(manifest_or_file(path) for path in (positives, negatives) if path is not None), known) as folder:
-        data = read_motif_input(positives, negatives, top=top, seed=run.seed)
+    first = _check_inputs(positives, negatives, peaks, genome, match_gc)
+    inputs = [manifest_or_file(path) for path in (first, negatives) if path is not None]
+    with run.writing(*inputs, genome, known) as folder:
+        data = read_motif_input(
+            *(first, negatives), top=top, seed=run.seed, genome=genome, peak_width=peak_width, match_gc=match_gc
+        )
         library = [] if known is None else read_motifs(known)
         run.note(f"{data.summary}: looking for motifs")
         finder.fit(data.letters, data.labels)
@@ -130,6 +153,8 @@ def motif(
         run.say(f"motif {number + 1}: {one.consensus}  p = {one.p_value:.2g}, {one.sites} sites")
         for line in _describe_match(matches[number][0]) if matches else ():
             run.say(f"  {line}")
+        if one.spacer is not None:
+            run.say(f"  it {describe_spacer(one)}")
         if one.overlap is not None:
             run.say(f"  it {describe_overlap(one)}")
     if length_warning(finder.length_area_):
@@ -139,6 +164,26 @@ def motif(
     quality = f"held-out AUROC: {', '.join(f'{name} {area[0]:.3f}' for name, area in finder.evidence_.items())}"
     scan = f"search other sequences with: tacit scan {run.out / 'model.tacit'} SEQUENCES"
     run.finish(found, quality, f"open {run.out / 'report.html'}; {scan if names else 'try other widths: --width 6-14'}")
+
+
+def _check_inputs(
+    positives: Path | None, negatives: Path | None, peaks: Path | None, genome: Path | None, match_gc: bool
+) -> Path:
+    """The file of positives; inputs that do not go together are refused."""
+    from tacit.dna.regions import is_regions
+
+    if (positives is None) == (peaks is None):
+        raise click.UsageError("give one of POSITIVES and --peaks (with --genome), not both")
+    if peaks is not None and not is_regions(peaks):
+        raise click.UsageError(f"--peaks must end in .bed or .narrowPeak (with --genome), got {str(peaks)!r}")
+    first = positives if positives is not None else peaks
+    assert first is not None
+    has_regions = any(is_regions(path) for path in (first, negatives) if path is not None)
+    if has_regions != (genome is not None):
+        raise click.UsageError("regions in BED or narrowPeak and --genome need each other; give both or neither")
+    if match_gc and negatives is None:
+        raise click.UsageError("--match-gc needs NEGATIVES; shuffles have the same share of G and C anyway")
+    return first
 
 
 def _describe_match(best: Any) -> list[str]:
@@ -163,6 +208,8 @@ def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any, comman
     header: tuple[str, ...] = ("motif", "sequence", "start", "end", "strand", "score", "site")
     folder.write_text("sites.tsv", files.tsv(header, sites))
     folder.write_text("sites.bed", files.sites_bed(sites, files.motif_names(finder)))
+    gff = files.gff_lines(sites, files.motif_names(finder), [None] * len(sites))
+    folder.write_text("sites.gff3", "##gff-version 3\n" + gff)
     commands.draw_to_files()
     for number, one in enumerate(finder.motifs_):
         svg = logo_svg(one.probabilities, one.background, standalone=True)
@@ -219,6 +266,8 @@ def _facts(one: Any, number: int, matches: Any) -> dict[str, Any]:
     """What run.json says about a motif."""
     names = ("consensus", "width", "p_value", "is_significant", "sites", "in_positives", "in_negatives", "bits")
     facts: dict[str, Any] = {name: getattr(one, name) for name in names} | {"agreement_of_starts": one.agreement}
+    if one.spacer is not None:
+        facts["spacer"] = one.spacer._asdict()
     if one.overlap is not None:
         found = one.overlap
         strand = "-" if found.on_other_strand else "+"

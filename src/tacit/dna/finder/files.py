@@ -24,6 +24,7 @@ from tacit.dna.files import (
     write_jaspar,
     write_meme,
 )
+from tacit.dna.regions import is_regions, read_peaks
 from tacit.dna.sequences import load_letters, read_sequences, write_letters
 
 _REGION = re.compile(r"^([A-Za-z0-9_.]{1,60}):(\d{1,12})-(\d{1,12})")
@@ -50,7 +51,16 @@ class MotifInput:
     n_duplicates: int
 
 
-def read_motif_input(positives: Path, negatives: Path | None, *, top: int, seed: int) -> MotifInput:
+def read_motif_input(
+    positives: Path,
+    negatives: Path | None,
+    *,
+    top: int,
+    seed: int,
+    genome: Path | None = None,
+    peak_width: int = 100,
+    match_gc: bool = False,
+) -> MotifInput:
     """Read one or two files.
 
     Parameters
@@ -59,20 +69,71 @@ def read_motif_input(positives: Path, negatives: Path | None, *, top: int, seed:
     negatives : FASTA, FASTQ, or a folder of shards; None for shuffles, or where the first file has both
     top : number of positives, those with the strongest signal; as many of the others are drawn as negatives
     seed : of that draw
+    genome : FASTA, out of which files of regions (BED, narrowPeak) are cut
+    peak_width : letters around the summit or the middle of a region; 0 for the whole region
+    match_gc : draw those negatives whose shares of G and C are distributed as in the positives
     """
     if not os.path.isdir(positives) and is_table(positives):
         if negatives is not None:
             raise ValueError(f"{quote(positives)} is a table with both classes; leave out {quote(negatives)}")
         return _from_table(positives, top, seed)
-    first = _read_file_or_shards(positives)
+    first, lacking = _read_sequences(positives, genome, peak_width)
     if negatives is None:
-        return _finish(first.names, first.letters, None, f"{len(first.names)} sequences, and a shuffle of each")
-    second = _read_file_or_shards(negatives)
+        summary = f"{len(first.names)} sequences{lacking}, and a shuffle of each"
+        return _finish(first.names, first.letters, None, summary)
+    second, more_lacking = _read_sequences(negatives, genome, peak_width)
+    n_read = len(second.names)
+    if match_gc:
+        rows = match_gc_rows(first.letters, second.letters, seed)
+        second = Sequences([second.names[i] for i in rows], [second.letters[i] for i in rows])
+        more_lacking += f" (of {n_read}, matched by G and C)"
     labels = np.repeat([1, -1], [len(first.names), len(second.names)])
-    summary = f"{len(first.names)} positive and {len(second.names)} negative sequences"
+    summary = f"{len(first.names)} positive{lacking} and {len(second.names)} negative sequences{more_lacking}"
     both = _finish(first.names + second.names, first.letters + second.letters, labels, summary)
     twice = sum(len(names) - len(set(names)) for names in (first.names, second.names))
     return replace(both, n_duplicates=twice)
+
+
+def _read_sequences(path: Path, genome: Path | None, peak_width: int) -> tuple[Sequences, str]:
+    """Sequences of a file, of shards or of regions of a genome; and a remark on regions that the genome lacks."""
+    if not is_regions(path):
+        return _read_file_or_shards(path), ""
+    names, letters, n_lacking = read_peaks(path, genome, peak_width)
+    remark = f" ({n_lacking} peak{'s' * (n_lacking != 1)} on chromosomes that the genome lacks)" if n_lacking else ""
+    return Sequences(names, letters), remark
+
+
+GC_BINS = 20
+"""Bins of the share of G and C in which negatives are matched to positives."""
+
+
+def match_gc_rows(positives: Sequence[str], negatives: Sequence[str], seed: int = 0) -> list[int]:
+    """Rows of as many negatives as possible whose shares of G and C are distributed as those of the positives.
+
+    Positives in bins without a negative are not matched. At most ten negatives per positive are drawn.
+
+    >>> match_gc_rows(["GGCC", "AATT"], ["AAAA", "TTTT", "GCGC", "ACGT"])
+    [1, 2]
+    """
+    bins = [np.minimum((_gc_shares(part) * GC_BINS).astype(np.int64), GC_BINS - 1) for part in (positives, negatives)]
+    wanted, there = (np.bincount(part, minlength=GC_BINS) for part in bins)
+    both = (wanted > 0) & (there > 0)
+    if not both.any():
+        raise ValueError("no negative has a share of G and C as the positives have; give other negatives")
+    factor = min(float((there[both] / wanted[both]).min()), 10.0)
+    if factor < 1:  # a thin bin must not empty the others: as many as there are, up to one per positive
+        factor = 1.0
+    rng = np.random.default_rng(seed)
+    rows: list[int] = []
+    for number in np.flatnonzero(both):
+        own = np.flatnonzero(bins[1] == number)
+        rows += rng.choice(own, min(own.size, round(factor * wanted[number])), replace=False).tolist()
+    return sorted(rows)
+
+
+def _gc_shares(letters: Sequence[str]) -> Array:
+    upper = [text.upper() for text in letters]
+    return np.array([(text.count("G") + text.count("C")) / max(len(text), 1) for text in upper])
 
 
 def _read_file_or_shards(path: Path) -> Sequences:

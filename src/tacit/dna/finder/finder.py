@@ -81,7 +81,9 @@ class MotifFinder(Application):
 
     Parameters
     ----------
-    width : letters of a motif, or a pair (shortest, longest) of which the best is chosen by cross-validation
+    width : letters of a motif, or a pair (shortest, longest) of which the best is chosen by cross-validation.
+        "auto" starts with 10; the motif grows over conserved letters beside its sites, also behind a gap, while this
+        lowers the held-out loss
     n_motifs : how many, or "auto" for as many as are significant, at most 5
     learner : "logistic", or "latent-svm", which refits by the concave–convex procedure (`tacit.LatentSVM`)
     C : factor of the mean loss against ½‖w‖²; "auto" chooses by cross-validation
@@ -119,7 +121,7 @@ class MotifFinder(Application):
     _not_saved = ("checkpoint", "resume", "verbose", "time_budget", "n_jobs")
     status_: Status
 
-    width: Any = parameter(lambda name, value: read_widths(value), default=10)
+    width: Any = parameter(lambda name, value: read_widths(value), default="auto")
     n_motifs: Any = parameter(either("auto", whole(1, MOST_MOTIFS)), default="auto")
     learner: str = parameter(_check_learner, default="logistic")
     C: Any = parameter(either("auto", positive), default="auto")

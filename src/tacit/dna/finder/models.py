@@ -42,6 +42,9 @@ MAX_STEPS = 80
 TOLERANCE = 1e-9
 """A start ends when ten steps lower the objective by less than this share of C."""
 
+FIRST_WIDTH = 10
+"""Width that "auto" starts from."""
+
 WIDTH_STEP = 2
 """Letters between two widths of a range that are tried."""
 
@@ -73,18 +76,20 @@ def count_strands(finder: Any) -> int:
 
 
 def read_widths(width: Any) -> tuple[int, int]:
-    """The shortest and the longest width, of a number or a pair.
+    """The shortest and the longest width that is tried first, of a number, a pair, or "auto".
 
-    >>> read_widths(10), read_widths((6, 14))
-    ((10, 10), (6, 14))
+    >>> read_widths(10), read_widths((6, 14)), read_widths("auto")
+    ((10, 10), (6, 14), (10, 10))
     """
+    if isinstance(width, str) and width == "auto":
+        return FIRST_WIDTH, FIRST_WIDTH
     if isinstance(width, tuple | list) and len(width) == 2:
         low = whole_number("width", width[0], 3, LONGEST_MOTIF)
         high = whole_number("width", width[1], 3, LONGEST_MOTIF)
         if low > high:
             raise ValueError(f"width must go from the shortest to the longest, got width={shorten(width)}")
         return low, high
-    one = whole_number("width", width, 3, LONGEST_MOTIF, remedy="or a pair such as (6, 14)")
+    one = whole_number("width", width, 3, LONGEST_MOTIF, remedy="a pair such as (6, 14), or 'auto'")
     return one, one
 
 
@@ -211,9 +216,13 @@ def _fold_loss(
     if found.status is Status.STOPPED:
         return np.inf
     score = problem.bind(sequences[test], None, schema).label_scores(found.w)[:, 1]
-    held = labels[test]
-    loss = np.logaddexp(0.0, np.where(held, -score, score))
-    return float(sum(loss[held == kind].mean() for kind in (True, False) if (held == kind).any()))
+    return balanced_loss(score, labels[test])
+
+
+def balanced_loss(score: Array, labels: Array) -> float:
+    """The mean logistic loss of the positives plus that of the negatives."""
+    loss = np.logaddexp(0.0, np.where(labels, -score, score))
+    return float(sum(loss[labels == kind].mean() for kind in (True, False) if (labels == kind).any()))
 
 
 class KmerModel(NamedTuple):

@@ -12,7 +12,7 @@ from tacit.data.arrays import Array
 from tacit.dna.finder.evidence import length_warning
 from tacit.dna.finder.files import MotifInput
 from tacit.dna.finder.known import LIKENESS, Match
-from tacit.dna.finder.shapes import describe_overlap
+from tacit.dna.finder.shapes import describe_overlap, describe_spacer
 from tacit.dna.logos import logo_svg
 from tacit.report import (
     Code,
@@ -72,7 +72,7 @@ def motif_page(
 def _show_settings(finder: Any, data: MotifInput) -> list[Any]:
     lengths = np.array([len(letters) for letters in data.letters])
     span = f"{lengths.min()}" if lengths.min() == lengths.max() else f"{lengths.min()} to {lengths.max()}"
-    width = finder.width if isinstance(finder.width, int) else f"{finder.width[0]} to {finder.width[1]}"
+    width = finder.width if isinstance(finder.width, int | str) else f"{finder.width[0]} to {finder.width[1]}"
     facts = Facts(
         [
             ("sequences", data.summary),
@@ -103,6 +103,8 @@ def _show_motifs(
         p, q = motif.probabilities, motif.background
         title = f"Motif {number + 1}: {motif.consensus}"
         blocks.append(Prose(f"{title}, p = {show_number(motif.p_value)}, {motif.sites:,} sites"))
+        if motif.spacer is not None:
+            blocks.append(Notice(f"Motif {number + 1} {describe_spacer(motif)}."))
         if motif.overlap is not None:
             blocks.append(Notice(f"Motif {number + 1} {describe_overlap(motif)}."))
         as_found = Figure(logo_svg(p, q, standalone=False), "As found, in bits.")

@@ -12,9 +12,9 @@ from scipy.special import expit
 from tacit.data.arrays import Array, checksum
 from tacit.data.parameters import is_positive, whole_number
 from tacit.data.ragged import Ragged
-from tacit.dna.finder import models
+from tacit.dna.finder import models, widths
 from tacit.dna.finder.evidence import motif_p_value
-from tacit.dna.finder.shapes import describe_motif, find_best_sites, find_copies
+from tacit.dna.finder.shapes import LONGEST_MOTIF, describe_motif, find_best_sites, find_copies
 from tacit.dna.kmers import find_enriched_kmers, find_unexplained_kmers
 from tacit.dna.motif.sites import MotifSites
 from tacit.oracle import Schema
@@ -131,6 +131,8 @@ class MotifSearch:
         near = [objective <= best.objective * (1 + SAME_OBJECTIVE) for objective in best.objectives]
         if self.ended_early is None:
             best = self._try_shifts(problem, schema, best, m - 1)
+        if m == 1 and self.finder.width == "auto" and self.ended_early is None:
+            problem, schema, best = self._grow(problem, schema, best)
         if self.finder.learner != "logistic" and self.ended_early is None:
             best = models.polish(problem, self.own, self.labels, best, self.C, self.finder.n_jobs)
             self._note_end(best)
@@ -140,6 +142,33 @@ class MotifSearch:
         self.n_tested += 1
         self.schema, self.w, self.before = schema, best.w, self.w
         return True
+
+    def _grow(
+        self, problem: MotifSites, schema: Schema, best: models.Descent
+    ) -> tuple[MotifSites, Schema, models.Descent]:
+        """Widen the first motif over conserved letters beside its sites, while this lowers the held-out loss."""
+        longest = min(LONGEST_MOTIF, int(self.sequences.lengths.min()) - 1)
+        for _ in range(widths.ROUNDS):
+            sites = find_best_sites(problem, schema, best.w, self.own)
+            extent = widths.find_extent(self.own, sites, self.labels, longest)
+            if extent is None or extent.width <= self.width:
+                break
+            try:
+                data = self.own, self.labels, self.width, self.C
+                gain = widths.measure_gain(self.finder, *data, self.seed, self.deadline)
+            except KeyboardInterrupt:
+                self.ended_early = Status.INTERRUPTED
+                break
+            if not gain > 0:
+                break
+            wider = models.make_problem(self.finder, 1, extent.width)
+            wider_schema = wider.schema(self.own, self.labels)
+            found = self._learn(wider, [widths.widen(schema, best.w, wider_schema, extent)], "motif 1, wider")
+            if self.ended_early is not None:
+                break
+            problem, schema, self.width = wider, wider_schema, extent.width
+            best = found._replace(history=[*best.history, *found.history])
+        return problem, schema, best
 
     def _test_last(self, problem: MotifSites, schema: Schema, w: Array) -> float:
         """The p-value of the last motif on the held-out part.
@@ -299,6 +328,7 @@ class MotifSearch:
             self.p_values = stored_array(saved, "p_values", (n,)).tolist()
             self.agreement = stored_array(saved, "agreement", (n,)).tolist()
             low, high = models.read_widths(self.finder.width)
+            high = LONGEST_MOTIF if self.finder.width == "auto" else high
             self.width, self.C = int(stored_number(saved, "width", low)), stored_number(saved, "C", 0.0)
             if not (self.width <= high and is_positive(self.C)):
                 raise ValueError(f"width={self.width} and C={self.C} do not match the settings of the finder")

@@ -36,6 +36,20 @@ COPY_CORRELATION, MOST_BITS_OUTSIDE = 0.75, 0.25
 less than the second share of its information lies outside the overlap."""
 
 
+LEAST_BITS = 0.15
+"""Information of a conserved position against the letters of all sequences."""
+
+LEAST_SPACER = 2
+"""Positions without information that make a gap."""
+
+
+class Spacer(NamedTuple):
+    """A gap of a motif: the first of its positions, and how many they are."""
+
+    start: int
+    length: int
+
+
 class Sites(NamedTuple):
     """The best site of every motif in every sequence: (sequences, motifs) each. ``start`` counts from the first letter
     of the sequence, and may be negative; ``value`` is 0 without a site."""
@@ -123,6 +137,11 @@ class FoundMotif:
     def bits(self) -> float:
         """Information of all positions together."""
         return float(self.bits_by_position.sum())
+
+    @property
+    def spacer(self) -> Spacer | None:
+        """The gap between two parts of the motif; None without one."""
+        return find_spacer(self.bits_by_position)
 
     def check(self) -> None:
         """Refuse what no fit could have made."""
@@ -295,3 +314,26 @@ def describe_overlap(motif: FoundMotif) -> str:
     if not found.offset:
         return f"{text}: probably a variant of the same site"
     return f"{text}: probably one longer site" + (f"; try --width {whole}" if whole <= LONGEST_MOTIF else "")
+
+
+def find_spacer(bits: Array) -> Spacer | None:
+    """The longest run of positions without information between two parts that have some; None without one.
+
+    >>> find_spacer(np.array([1.5, 1.8, 0.0, 0.05, 0.02, 1.2, 1.0]))
+    Spacer(start=2, length=3)
+    """
+    strong = np.flatnonzero(bits >= LEAST_BITS)
+    if strong.size < 2:
+        return None
+    gaps = np.diff(strong) - 1
+    k = int(gaps.argmax())
+    return Spacer(int(strong[k]) + 1, int(gaps[k])) if gaps[k] >= LEAST_SPACER else None
+
+
+def describe_spacer(motif: FoundMotif) -> str:
+    """A sentence about the gap of a motif; empty without one."""
+    gap = motif.spacer
+    if gap is None:
+        return ""
+    first, second = motif.consensus[: gap.start], motif.consensus[gap.start + gap.length :]
+    return f"has two parts, {first.lstrip('N')} and {second.rstrip('N')}, with a spacer of {gap.length} letters"

@@ -1,0 +1,92 @@
+"""Widths from data: motifs grow over conserved letters, join halves at a fixed distance, and otherwise stay."""
+
+import numpy as np
+import pytest
+
+from tacit.apps import MotifFinder
+from tacit.dna.finder.shapes import Sites, describe_spacer, find_spacer
+from tacit.dna.finder.widths import LONGEST_SPACER, REACH, find_extent
+from tacit.dna.sequences import read_sequences
+
+
+def plant(word, n=300, length=80, keep=0.85, seed=0):
+    """Random sequences; the positives hold a word on either strand, whose N is any letter."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 4, (2 * n, length))
+    is_free = np.array([letter == "N" for letter in word])
+    letters = np.array(["ACGTN".index(letter) % 4 for letter in word])
+    start = rng.integers(0, length - len(word) + 1, n)
+    for i in range(n):
+        random = rng.integers(0, 4, len(word))
+        site = np.where(is_free | (rng.random(len(word)) > keep), random, letters)
+        codes[i, start[i] : start[i] + len(word)] = site if i % 2 else 3 - site[::-1]
+    return ["".join("ACGT"[c] for c in row) for row in codes], np.repeat([1, -1], n), start
+
+
+@pytest.mark.parametrize(
+    ("word", "width"),
+    [("TTCAGCACCATGGACAGCGCC", 21), ("TGACCTNNNNNNCAGGTAC", 19), ("ACGTTGCATG", 10), ("TGACTCA", 10)],
+)
+def test_the_width_is_that_of_the_planted_motif(word, width):
+    X, y, _ = plant(word)
+    finder = MotifFinder(C=1000, verbose=0).fit(X, y)
+    assert finder.width_ == pytest.approx(width, abs=1)
+    (motif,) = finder.motifs_
+    assert motif.width == finder.width_
+    if "N" in word:
+        assert abs(motif.spacer.length - word.count("N")) <= 1
+        assert f"spacer of {motif.spacer.length} letters" in describe_spacer(motif)
+    else:
+        assert describe_spacer(motif) == ""
+
+
+def test_a_given_width_is_kept():
+    X, y, _ = plant("TTCAGCACCATGGACAGCGCC")
+    finder = MotifFinder(width=10, C=1000, n_motifs=1, verbose=0).fit(X, y)
+    assert finder.width_ == 10
+
+
+def test_without_a_motif_nothing_grows():
+    rng = np.random.default_rng(1)
+    X = ["".join(rng.choice(list("ACGT"), 60)) for _ in range(300)]
+    finder = MotifFinder(C=1000, verbose=0).fit(X, np.arange(300) % 2)
+    assert finder.width_ == 10
+
+
+def exact_sites(start, n, width, value):
+    return Sites(start[:, None], np.zeros((n, 1), int), value[:, None], width)
+
+
+@pytest.mark.parametrize("gap", [0, 3, LONGEST_SPACER, LONGEST_SPACER + 1])
+def test_the_extent_reaches_over_gaps_up_to_the_longest_spacer(gap):
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 4, (400, 80))
+    codes[:200, 30:38] = [0, 1, 2, 3, 0, 1, 2, 3]
+    codes[:200, 38 + gap : 42 + gap] = [2, 2, 1, 1]
+    sequences = read_sequences(["".join("ACGT"[c] for c in row) for row in codes])
+    is_positive = np.arange(400) < 200
+    sites = exact_sites(np.full(400, 30), 400, 8, is_positive.astype(float))
+    extent = find_extent(sequences, sites, is_positive)
+    assert (extent.start, extent.end) == (0, 8 if gap > LONGEST_SPACER else 12 + gap)
+    assert extent.log_odds.shape == (extent.width, 4)
+
+
+def test_sites_at_the_ends_of_sequences_count_only_letters_inside():
+    codes = np.tile([0, 1, 2, 3, 0, 1, 2, 3], (100, 1))
+    sequences = read_sequences(["".join("ACGT"[c] for c in row) for row in codes])
+    is_positive = np.arange(100) < 50
+    extent = find_extent(sequences, exact_sites(np.zeros(100, int), 100, 4, is_positive.astype(float)), is_positive)
+    assert extent.start == 0
+    assert extent.end == 8 <= 4 + REACH
+
+
+def test_few_sites_give_no_extent():
+    sequences = read_sequences(["ACGTACGTACGT"] * 20)
+    is_positive = np.arange(20) < 10
+    assert find_extent(sequences, exact_sites(np.zeros(20, int), 20, 4, is_positive.astype(float)), is_positive) is None
+
+
+def test_a_spacer_lies_between_two_parts():
+    assert find_spacer(np.array([1.0, 0.0, 0.0, 1.0])) == (1, 2)
+    assert find_spacer(np.array([0.0, 0.0, 1.0, 1.0, 0.0])) is None
+    assert find_spacer(np.zeros(4)) is None

@@ -51,6 +51,7 @@ def cut_regions(path: Any, regions: list[Region]) -> tuple[list[int], list[str]]
     beyond the end, are left out.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "a.fa").write_text(">chr1\\nACGTAC\\n>chr2\\nGGGTT\\n")
     ...     cut_regions(f"{folder}/a.fa", [Region("chr2", 2, 4), Region("chr1", 0, 3), Region("chr3", 0, 3)])
@@ -78,6 +79,7 @@ def read_regions(path: Any, width: int = 0, *, max_bytes: int = MAX_BYTES) -> li
     """The regions of a BED or narrowPeak file; with ``width``, as many letters around the summit or else the middle.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "a.bed").write_text("track name=x\\nchr1\\t100\\t200\\tpeak\\n")
     ...     read_regions(f"{folder}/a.bed"), read_regions(f"{folder}/a.bed", 20)

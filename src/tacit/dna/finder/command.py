@@ -116,11 +116,10 @@ def motif(
     """Find the DNA motifs that distinguish POSITIVES from NEGATIVES.
 
     Files are FASTA or FASTQ, plain or gzipped, - for standard input, folders of shards (tacit.Shards.write), or with
-    --genome regions in BED or narrowPeak. Without NEGATIVES, the positives are shuffled to make them. A table (.tsv) has
-    sequences with labels, or sequences with signals, of which
-    the strongest are the positives. Writes report.html, motifs.meme, motifs.jaspar, sites.tsv, sites.bed,
-    sites.gff3, logos,
-    predictions.tsv, model.tacit and run.json.
+    --genome regions in BED or narrowPeak. Without NEGATIVES, the positives are shuffled to make them. A table
+    (.tsv) has sequences with labels, or sequences with signals, of which the strongest are the positives. Writes
+    report.html, motifs.meme, motifs.jaspar, sites.tsv, sites.bed, sites.gff3, logos, predictions.tsv, model.tacit and
+    run.json.
     """
     from tacit.data.shard_folder import manifest_or_file
     from tacit.dna.files import read_motifs

@@ -1,0 +1,231 @@
+"""Models of the whole bag: ridge regression on an RBF kernel of its statistics, or of all its instances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tacit.bags.combination import held_out_loss
+from tacit.bags.features import (
+    Scaler,
+    as_dense,
+    bag_statistics,
+    cut_blocks,
+    similarities,
+    typical_distance,
+    whiten,
+)
+from tacit.bags.samples import Samples
+from tacit.data.arrays import Array, is_table
+from tacit.data.ragged import Ragged
+from tacit.data.specs import choice
+from tacit.runtime.archive import storable
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "extremes": ("min", "max"),
+    "statistics": ("mean", "deviation", "min", "max", "count"),
+    "set": (),
+    "nearest": (),
+}
+"""The statistics that a kernel compares; none for kernels of instances."""
+
+MAX_LANDMARKS, MAX_CELLS = 400, 20_000_000
+"""Bags, or instances, that others are compared with, and numbers that they may have together."""
+
+GAMMAS = 2.0 ** np.arange(-4, 3)
+"""Tried widths of the RBF kernel, divided by the typical squared distance."""
+
+RIDGES = 4.0 ** np.arange(-6, 4)
+"""Tried penalties, for features of mean squared norm 1."""
+
+
+@storable
+@dataclass(frozen=True)
+class KernelModel:
+    """Scores that are linear in the similarities of a bag to landmarks.
+
+    - "extremes", "statistics": an RBF kernel of scaled statistics of bags;
+    - "set": the normalised set kernel, the mean of an RBF kernel over all pairs of instances (Gärtner, Flach, Kowalczyk
+      & Smola 2002);
+    - "nearest": the similarity of the nearest instance to every landmark, as in MILES (Chen, Bi & Wang 2006).
+
+    Parameters
+    ----------
+    kind : see above
+    scaler : of statistics, or of instances
+    landmarks : (m, p) statistics of bags, or instances, scaled
+    gamma : of the RBF kernel
+    mapping : (m, r) from similarities to features
+    coef, intercept : (r, classes) and (classes,)
+    """
+
+    kind: str
+    scaler: Scaler
+    landmarks: Array
+    gamma: float
+    mapping: Array
+    coef: Array
+    intercept: Array
+
+    @property
+    def name(self) -> str:
+        return self.kind
+
+    def scores(self, bags: Ragged) -> Array:
+        """(n, classes)"""
+        found = [self.features(block) @ self.coef for _, block in cut_blocks(bags, len(self.landmarks))]
+        return np.asarray(np.concatenate(found) + self.intercept)
+
+    def features(self, bags: Ragged) -> Array:
+        """(n, r) features of some bags."""
+        return self.map_similarities(self.pool(bags, self.gamma))
+
+    def pool(self, bags: Ragged, gamma: float) -> Array:
+        """(n, m) similarities of bags to landmarks."""
+        if KINDS[self.kind]:
+            return similarities(self.scaler(bag_statistics(bags, KINDS[self.kind])), self.landmarks, gamma)
+        each = similarities(self.scaler(bags.values), self.landmarks, gamma)
+        if self.kind == "nearest":
+            return np.asarray(np.maximum.reduceat(each, bags.offsets[:-1]))
+        return np.asarray(np.add.reduceat(each, bags.offsets[:-1]) / bags.lengths[:, None])
+
+    def map_similarities(self, pooled: Array) -> Array:
+        """(n, r) features from similarities."""
+        found = pooled @ self.mapping
+        if self.kind == "set":
+            found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+        return np.asarray(found)
+
+    def check(self) -> None:
+        """Refuse what no fit could have made."""
+        choice(*KINDS)("kind", self.kind)
+        self.scaler.check()
+        for name in ("landmarks", "mapping", "coef"):
+            if not is_table(getattr(self, name), 2, "f"):
+                raise ValueError(f"{name} must be a table of finite numbers")
+        if not is_table(self.intercept, 1, "f") or not np.isfinite(self.gamma) or self.gamma <= 0:
+            raise ValueError("intercept must have finite numbers, and gamma must be positive")
+        (m, p), (rows, r) = self.landmarks.shape, self.mapping.shape
+        if (p, m, r, self.coef.shape[1]) != (self.scaler.scale.size, rows, len(self.coef), self.intercept.size):
+            raise ValueError("landmarks, mapping and coef do not fit each other")
+
+
+def fit_kernel_model(kind: str, samples: Samples) -> tuple[KernelModel, Array]:
+    """Choose gamma and the penalty on held-out bags; return the model of all bags and its (n, classes) held-out scores.
+
+    The choice is made on at most `tacit.bags.samples.MAX_CHOICE` bags: the scores are of those.
+    """
+    trial = samples.trial()
+    model = _begin(kind, trial.bags, samples)
+    best: tuple[float, float, float, Array] | None = None
+    typical = typical_distance(model.landmarks)
+    for gamma in (GAMMAS / typical).tolist():
+        pooled = np.concatenate([model.pool(block, gamma) for _, block in cut_blocks(trial.bags, len(model.landmarks))])
+        features = _with_gamma(model, gamma, pooled).map_similarities(pooled)
+        scores = np.zeros((RIDGES.size, len(trial.y), samples.n_classes))
+        for train, test in trial.folds():
+            moments = Moments.of(features[train], trial.targets[train], trial.weights[train])
+            for i, ridge in enumerate(RIDGES):
+                coef, intercept = moments.solve(float(ridge))
+                scores[i, test] = features[test] @ coef + intercept
+        for own, ridge in zip(scores, RIDGES.tolist(), strict=True):
+            loss = held_out_loss(own, trial.y, trial.weights)[0]
+            if best is None or loss < best[0]:
+                best = loss, gamma, ridge, own
+    assert best is not None
+    _, gamma, ridge, held_out = best
+    return _refit(model, gamma, ridge, samples), held_out
+
+
+def _begin(kind: str, bags: Ragged, samples: Samples) -> KernelModel:
+    """Landmarks and scaling; nothing is learned yet."""
+    rows = bag_statistics(bags, KINDS[kind]) if KINDS[kind] else bags.values
+    scaler = Scaler.fit(rows)
+    most = max(min(MAX_LANDMARKS, MAX_CELLS // rows.shape[1]), 20)
+    landmarks = as_dense(scaler(rows[samples.draw(rows.shape[0], most)]))
+    nothing = np.zeros((0, samples.n_classes))
+    return KernelModel(kind, scaler, landmarks, 1.0, np.zeros((len(landmarks), 0)), nothing, nothing.sum(axis=0))
+
+
+def _with_gamma(model: KernelModel, gamma: float, pooled: Array) -> KernelModel:
+    """The model with another gamma, and features of mean squared norm 1."""
+    if model.kind != "nearest":
+        return replace(model, gamma=gamma, mapping=whiten(model.landmarks, gamma))
+    size = np.sqrt(np.maximum(pooled.var(axis=0).sum(), 1e-12))
+    return replace(model, gamma=gamma, mapping=np.eye(len(model.landmarks)) / size)
+
+
+def _refit(model: KernelModel, gamma: float, ridge: float, samples: Samples) -> KernelModel:
+    """Learn from all bags with the chosen settings, block by block."""
+    trial = samples.trial().bags
+    pooled = np.concatenate([model.pool(block, gamma) for _, block in cut_blocks(trial, len(model.landmarks))])
+    model = _with_gamma(model, gamma, pooled)
+    blocks = cut_blocks(samples.bags, len(model.landmarks))
+    parts = [
+        Moments.of(model.features(own), samples.targets[rows], samples.weights[rows], centred=False)
+        for rows, own in blocks
+    ]
+    coef, intercept = Moments.join(parts).solve(ridge)
+    return replace(model, coef=coef, intercept=intercept)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted sums of features and targets: what ridge regression with an intercept needs.
+
+    Parameters
+    ----------
+    total : the sum of the weights
+    features, targets : (r,) and (K,) weighted sums
+    gram, cross : (r, r) and (r, K) weighted sums of products
+    """
+
+    total: float
+    features: Array
+    targets: Array
+    gram: Array
+    cross: Array
+
+    @classmethod
+    def of(cls, features: Array, targets: Array, weights: Array, centred: bool = True) -> Any:
+        """The sums of some bags; decomposed for several penalties if ``centred``."""
+        weighted = features * weights[:, None]
+        found = cls(float(weights.sum()), weighted.sum(axis=0), weights @ targets, weighted.T @ features, weighted.T @ targets)
+        return found.decompose() if centred else found
+
+    @classmethod
+    def join(cls, parts: list[Moments]) -> Decomposed:
+        """The sums of several blocks of bags."""
+        total = cls(
+            sum(part.total for part in parts),
+            np.add.reduce([part.features for part in parts]),
+            np.add.reduce([part.targets for part in parts]),
+            np.add.reduce([part.gram for part in parts]),
+            np.add.reduce([part.cross for part in parts]),
+        )
+        return total.decompose()
+
+    def decompose(self) -> Decomposed:
+        mean, target = self.features / self.total, self.targets / self.total
+        gram = self.gram - self.total * np.outer(mean, mean)
+        values, vectors = np.linalg.eigh(gram)
+        cross = vectors.T @ (self.cross - self.total * np.outer(mean, target))
+        return Decomposed(mean, target, np.maximum(values, 0.0), vectors, cross)
+
+
+@dataclass(frozen=True)
+class Decomposed:
+    """Ridge regression in the basis of the eigenvectors of the features' covariance."""
+
+    mean: Array
+    target: Array
+    values: Array
+    vectors: Array
+    cross: Array
+
+    def solve(self, ridge: float) -> tuple[Array, Array]:
+        """Coefficients and intercepts."""
+        coef = self.vectors @ (self.cross / (self.values + ridge)[:, None])
+        return coef, self.target - self.mean @ coef

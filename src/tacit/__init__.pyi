@@ -13,6 +13,7 @@ from tacit import solvers as solvers
 from tacit import spectral as spectral
 from tacit import testing as testing
 from tacit import text as text
+from tacit.bags.classifier import BagClassifier as BagClassifier
 from tacit.data.ragged import Ragged as Ragged
 from tacit.data.shards import Shards as Shards
 from tacit.learners import DissimilaritySVM as DissimilaritySVM

@@ -1,3 +1,4 @@
+from tacit.bags.classifier import BagClassifier as BagClassifier
 from tacit.dna.finder.finder import MotifFinder as MotifFinder
 from tacit.learners.application import Application as Application
 from tacit.text.alignment.aligner import WordAligner as WordAligner

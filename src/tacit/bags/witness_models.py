@@ -31,7 +31,7 @@ MAX_FEATURES = 100_000_000
 GAMMAS = (0.25, 1.0, 4.0)
 """Tried widths of the RBF kernel, divided by the typical squared distance."""
 
-CS = (10.0, 100.0, 1000.0)
+CS = (10.0, 100.0, 1000.0, 10_000.0)
 """Tried factors of the loss, for features of mean squared norm 1."""
 
 MAX_STEPS = 300

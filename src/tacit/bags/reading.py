@@ -1,0 +1,101 @@
+"""Bags as users have them: lists, `Ragged`, columns of lists, and long tables with a column that tells bags apart."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.labels import is_missing
+from tacit.data.parameters import shorten
+from tacit.data.ragged import Ragged, read_ragged
+
+
+class BagTable(NamedTuple):
+    """Bags, and what a long table says about them.
+
+    Parameters
+    ----------
+    bags : the instances
+    names : the entry of every bag in the column that tells bags apart; None for lists
+    labels : of the bags, if the table has a column of labels
+    columns : the names of the features; None for lists
+    bag_of_row : the bag of every row of the table; None for lists
+    """
+
+    bags: Ragged
+    names: list[Any] | None = None
+    labels: list[Any] | None = None
+    columns: list[str] | None = None
+    bag_of_row: Array | None = None
+
+
+def read_bags(X: Any, bag: Any = None, label: Any = None, columns: list[str] | None = None) -> BagTable:
+    """Read bags in any form.
+
+    Parameters
+    ----------
+    X : a list of tables, a `Ragged`, a column of lists, or a data frame of pandas, polars or pyarrow with a row per
+        instance
+    bag, label : of a data frame: the columns that tell bags apart, and that hold the label of the bag
+    columns : of a data frame: the features; None for all other columns
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"id": ["b", "a", "b"], "x": [1.0, 2.0, 3.0], "y": [1, 0, 1]})
+    >>> read_bags(table, "id", "y").labels
+    [1, 0]
+    """
+    if not hasattr(X, "columns") and not hasattr(X, "column_names"):
+        if not isinstance(X, np.ndarray) and hasattr(X, "to_arrow"):  # a polars column of lists
+            X = X.to_arrow()
+        return BagTable(read_ragged(X, "bag", "instance"))
+    frame = X if hasattr(X, "groupby") and hasattr(X, "iloc") else X.to_pandas()
+    if bag is None:
+        raise ValueError(
+            f"X is a table with the columns {shorten(list(frame.columns))}: say which of them tells bags apart, "
+            "BagClassifier(bag='id')"
+        )
+    for name in (bag, *(columns or [])):
+        if name not in frame.columns:
+            raise ValueError(f"the table has no column {shorten(name)}; it has {shorten(list(frame.columns))}")
+    names = list(frame[bag].unique())
+    labels = None
+    if label is not None and label in frame.columns:
+        labels = _labels_of_bags(frame, bag, label, names)
+        frame = frame.drop(columns=label)
+    features = [name for name in frame.columns if name != bag] if columns is None else columns
+    frame = frame[[bag, *features]]
+    bags = read_ragged(Ragged.from_frame(frame, bag), "bag", "instance")
+    code = frame.groupby(bag, sort=False, observed=True).ngroup().to_numpy()
+    return BagTable(bags, names, labels, [str(name) for name in features], code)
+
+
+def labels_of_rows(y: Any, table: BagTable) -> Any:
+    """One label per bag, where a long table came with one per row."""
+    rows = table.bag_of_row
+    n = len(table.bags)
+    if rows is None or not hasattr(y, "__len__") or len(y) != rows.size or rows.size == n:
+        return y
+    values = list(y)
+    firsts = np.unique(rows, return_index=True)[1]
+    for row, own in enumerate(rows.tolist()):
+        if values[row] != values[firsts[own]]:
+            raise ValueError(
+                f"y has {shorten(values[firsts[own]])} and {shorten(values[row])} for rows of bag {own}; give one "
+                "label per bag"
+            )
+    return [values[first] for first in firsts]
+
+
+def _labels_of_bags(frame: Any, bag: Any, label: Any, names: list[Any]) -> list[Any]:
+    """The label of every bag; two labels within a bag are an error."""
+    found = frame[label].groupby(frame[bag], sort=False, observed=True)
+    uneven = found.nunique(dropna=False)
+    if (uneven > 1).any():
+        name = uneven.index[int(np.argmax(uneven.to_numpy() > 1))]
+        own = frame[label][frame[bag] == name].unique().tolist()
+        raise ValueError(f"bag {shorten(name)} has several labels, {shorten(own)}; give all of its rows the same")
+    firsts = found.first() if len(names) else []
+    labels = [firsts.loc[name] for name in names]
+    return [None if is_missing(one) else one.item() if hasattr(one, "item") else one for one in labels]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 COMMANDS = {
+    "bags": ("tacit.bags.command", "Classify bags of instances, and find the instances that decide."),
     "motif": ("tacit.dna.finder.command", "Find the DNA motifs that distinguish POSITIVES from NEGATIVES."),
     "scan": ("tacit.dna.scan_command", "Find the sites of MOTIFS in SEQUENCES."),
     "coref": ("tacit.text.coreference.command", "Resolve coreference: find which mentions of a text mean the same."),

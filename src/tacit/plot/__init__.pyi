@@ -1,3 +1,4 @@
+from tacit.bags.plots import bag_witnesses as bag_witnesses
 from tacit.dna.logos import logo as logo
 from tacit.dna.plots import found_letters as found_letters
 from tacit.dna.plots import found_motifs as found_motifs

@@ -14,7 +14,7 @@ CORE = {
     "data", "oracle", "problems", "penalties", "solvers", "learners", "runtime", "dask", "report", "commands", "plot",
     "testing", "exports",
 }  # fmt: skip
-DOMAINS = {"dna", "vision", "text", "spectral", "ranking", "signals"}
+DOMAINS = {"bags", "dna", "vision", "text", "spectral", "ranking", "signals"}
 ABOVE = {"apps", "boxes", "cli", "datasets", "demo", "__main__"}
 """What stands on the domains: short names, data sets, the demonstration, the command line."""
 

@@ -7,7 +7,7 @@ import pandas as pd
 from scipy import sparse
 
 import tacit
-from tacit import LatentSVM, Ragged, StructuredSVM, boxes
+from tacit import BagClassifier, LatentSVM, Ragged, StructuredSVM, boxes
 from tacit.datasets import BoxTable, drawn_digits, join_boxes, planted_motif
 from tacit.problems import Bags, Candidates
 from tests.fuzz.draws import Draw
@@ -143,3 +143,18 @@ def bag_rules(draw: Draw):
     data = draw.spoil_some({"X": X, "y": y, "hidden": hidden}, share=0.4)
     model = LatentSVM(Bags(**draw.spoil_some(given, share=0.4)), max_iter=2, verbose=0).fit(**data)
     return [model.coef_, model.decision_function(X)]
+
+
+@target("BagClassifier")
+def bag_classifier(draw: Draw):
+    given = {"rule": draw.pick(["witness", "instances", "both"]), "kernel": "linear", "C": draw.real(1, 99)}
+    given |= {"combine": False, "background": draw.pick([None, 0, 1]), "class_weight": draw.pick([None, "balanced"])}
+    X, y = [draw.rng.random((draw.between(1, 3), 2)) for _ in range(6)], [0, 1, 0, 1, 0, 1]
+    if draw.chance(0.3):
+        frame = pd.DataFrame({"id": np.repeat(range(6), 2), "x": draw.rng.random(12), "y": np.repeat(y, 2)})
+        X, y = frame, None
+        given |= {"bag": "id", "label": "y"}
+    data = draw.spoil_some({"X": X, "y": y, "hidden": None, "sample_weight": draw.pick([None, np.ones(6)])}, share=0.4)
+    model = BagClassifier(**draw.spoil_some(given, share=0.4), verbose=0).fit(**data)
+    new = draw.spoil(X) if draw.chance(0.3) else X
+    return [model.predict_proba(new), model.instance_scores(new).values, model.witnesses(new)]

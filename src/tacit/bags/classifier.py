@@ -105,6 +105,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
         "n_features_in_": lambda name, value: _check_whole(name, value),
     }
     _not_saved = ("callbacks", "verbose", "n_jobs")
+    classes_: Any
 
     rule: str = parameter(choice("auto", *RULES), default="auto")
     kernel: str = parameter(choice("auto", *KERNELS), default="auto")
@@ -143,9 +144,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
             return self._fit_several(table.bags, several, hidden, sample_weight)
         samples = self._read_samples(table, given, hidden, sample_weight)
         fitting = Fitting(samples, self._steps(samples))
-        found, self.status_ = run(
-            fitting, (), callbacks=self.callbacks, verbose=self.verbose, total=len(fitting.steps)
-        )
+        found, self.status_ = run(fitting, (), callbacks=self.callbacks, verbose=self.verbose, total=len(fitting.steps))
         if not found:
             raise InterruptedFitError("the fit ended before its first model; fit again")
         self._combine(found, samples)
@@ -302,9 +301,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
             kept = np.flatnonzero(combination.slopes >= min(LEAST_WEIGHT, combination.slopes.max()))
             combination = Combination(combination.slopes[kept], combination.intercepts)
         log_p = combination.log_probabilities(scores[kept])
-        line = ModelLine(
-            "combined", log_loss(log_p, trial.y, trial.weights), _accuracy(log_p, trial.y, trial.weights)
-        )
+        line = ModelLine("combined", log_loss(log_p, trial.y, trial.weights), _accuracy(log_p, trial.y, trial.weights))
         self.per_label_: list[BagClassifier] = []
         self.models_ = [found[i].model for i in kept]
         self.calibrations_ = [found[i].calibration for i in kept]
@@ -401,7 +398,7 @@ def _find_background(background: Any, classes: Array) -> int:
 
 def _read_several(y: Any, n: int) -> Array | None:
     """A table of zeros and ones for several labels per bag; None for one label per bag."""
-    shape = np.shape(y) if hasattr(y, "shape") else ()
+    shape: tuple[int, ...] = np.shape(y) if hasattr(y, "shape") else ()
     if not shape and isinstance(y, list) and y and all(isinstance(row, list | tuple | np.ndarray) for row in y):
         y = np.array(y) if len({len(row) for row in y}) == 1 else y
         shape = np.shape(y) if hasattr(y, "shape") else ()

@@ -35,7 +35,9 @@ EXAMPLES = commands.examples(
 @commands.choice_option("--kernel", ["auto", "linear", "rbf"], "Kernel of the models of instances.")
 @commands.c_option(None, "of models of instances ")
 @commands.run_options(out="bags")
-def bags(run: commands.CommandRun, table: Path, model: Path | None, bag: str, label: str | None, **options: Any) -> None:
+def bags(
+    run: commands.CommandRun, table: Path, model: Path | None, bag: str, label: str | None, **options: Any
+) -> None:
     """Classify bags of instances, and find the instances that decide (multiple-instance learning).
 
     TABLE is a CSV file with a header and a row per instance: a column that names the bag, a column with the label of
@@ -128,8 +130,8 @@ class Found:
         columns = ["score"] if table.shape[1] == 1 else [f"score of {label}" for label in self.classifier.classes_]
         rows = [["line", bag, *columns]]
         for i, name in enumerate(self.data.names):
-            for row in range(int(self.data.bags.offsets[i]), int(self.data.bags.offsets[i + 1])):
-                rows.append([str(self.data.lines[row]), name, *(f"{value:.6g}" for value in table[row])])
+            own = range(int(self.data.bags.offsets[i]), int(self.data.bags.offsets[i + 1]))
+            rows += [[str(self.data.lines[row]), name, *(f"{value:.6g}" for value in table[row])] for row in own]
         return _csv(rows)
 
 
@@ -184,7 +186,9 @@ def bags_page(found: Found, results: list[HeldOut] | None, *, command: Sequence[
             Section("Instances that decide", [Figure(witness_svg(found, shown.tolist()), caption)]),
             Section("All bags", [_table(found)]),
             Section("What was combined", [Figure(combined, "Weights of the models of instances and of whole bags.")]),
-            Section("How to do it again", [Code(shlex.join(command) or "tacit bags TABLE --bag COLUMN --label COLUMN")]),
+            Section(
+                "How to do it again", [Code(shlex.join(command) or "tacit bags TABLE --bag COLUMN --label COLUMN")]
+            ),
         ],
     )
 

@@ -85,7 +85,10 @@ def bag_statistics(bags: Ragged, names: Sequence[str] = STATISTICS) -> Any:
     """
     parts = _sparse_statistics(bags, names) if sparse.issparse(bags.values) else _dense_statistics(bags, names)
     if any(sparse.issparse(part) for part in parts):
-        return sparse.csr_array(sparse.hstack(parts, format="csr"))
+        table = sparse.csr_array(sparse.hstack(parts, format="csr"))
+        if max(table.nnz, *table.shape) < 2**31:  # trees of scikit-learn take no others
+            table.indices, table.indptr = table.indices.astype(np.int32), table.indptr.astype(np.int32)
+        return table
     return np.hstack(parts)
 
 

@@ -89,7 +89,7 @@ class ForestModel:
 
 
 def fit_forest(samples: Samples) -> tuple[ForestModel, Array]:
-    """Grow a forest on all bags; its held-out scores, of the bags of a choice, are those of trees that did not see them."""
+    """Grow a forest on all bags; its held-out scores are those of trees that did not see the bag."""
     from sklearn.ensemble import RandomForestClassifier
 
     trial = samples.trial()
@@ -134,7 +134,9 @@ def _as_arrays(forest: Any, n_classes: int) -> ForestModel:
     shares = np.concatenate([tree.value[:, 0, :] for tree in trees])
     value[:, forest.classes_] = shares / shares.sum(axis=1, keepdims=True)
     feature = np.concatenate([tree.feature for tree in trees]).astype(np.int64)
-    left, right = (np.concatenate([getattr(tree, side) for tree in trees]) for side in ("children_left", "children_right"))
+    left, right = (
+        np.concatenate([getattr(tree, side) for tree in trees]) for side in ("children_left", "children_right")
+    )
     is_inner = feature >= 0
     return ForestModel(
         roots,

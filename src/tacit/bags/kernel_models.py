@@ -192,7 +192,9 @@ class Moments:
     def of(cls, features: Array, targets: Array, weights: Array, centred: bool = True) -> Any:
         """The sums of some bags; decomposed for several penalties if ``centred``."""
         weighted = features * weights[:, None]
-        found = cls(float(weights.sum()), weighted.sum(axis=0), weights @ targets, weighted.T @ features, weighted.T @ targets)
+        found = cls(
+            float(weights.sum()), weighted.sum(axis=0), weights @ targets, weighted.T @ features, weighted.T @ targets
+        )
         return found.decompose() if centred else found
 
     @classmethod

@@ -96,6 +96,6 @@ def _labels_of_bags(frame: Any, bag: Any, label: Any, names: list[Any]) -> list[
         name = uneven.index[int(np.argmax(uneven.to_numpy() > 1))]
         own = frame[label][frame[bag] == name].unique().tolist()
         raise ValueError(f"bag {shorten(name)} has several labels, {shorten(own)}; give all of its rows the same")
-    firsts = found.first() if len(names) else []
+    firsts = found.first()
     labels = [firsts.loc[name] for name in names]
     return [None if is_missing(one) else one.item() if hasattr(one, "item") else one for one in labels]

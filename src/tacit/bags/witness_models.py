@@ -26,7 +26,7 @@ MAX_LANDMARKS = 200
 """Instances that others are compared with."""
 
 MAX_FEATURES = 100_000_000
-"""Numbers that the features of all instances may have: a nonlinear model learns from fewer bags where they have more."""
+"""Numbers that the features of all instances may have; where there are more, nonlinear models learn from fewer bags."""
 
 GAMMAS = (0.25, 1.0, 4.0)
 """Tried widths of the RBF kernel, divided by the typical squared distance."""
@@ -154,17 +154,17 @@ class Grid:
         scaler = Scaler.fit(values)
         nothing = np.zeros((0, 0))
         if "linear" in self.kernels:
-            yield _sized(Instances(scaler, 1.0, 0.0, nothing, nothing), samples.bags)
+            yield _set_size(Instances(scaler, 1.0, 0.0, nothing, nothing), samples.bags)
         if "rbf" in self.kernels:
             landmarks = as_dense(scaler(values[samples.draw(values.shape[0], MAX_LANDMARKS)]))
             typical = typical_distance(landmarks)
             for gamma in self.gammas or [factor / typical for factor in GAMMAS]:
                 mapping = whiten(landmarks, gamma)
-                yield _sized(Instances(scaler, 1.0, float(gamma), landmarks, mapping), samples.bags)
+                yield _set_size(Instances(scaler, 1.0, float(gamma), landmarks, mapping), samples.bags)
 
 
 def fit_witness_model(rule: str, samples: Samples, grid: Grid) -> tuple[WitnessModel, Array]:
-    """Choose kernel, gamma and C on held-out bags; return the model of all bags and its (n, classes) held-out scores."""
+    """Choose kernel, gamma and C on held-out bags; return the model of all bags and its held-out scores."""
     trial = samples.trial()
     best: tuple[float, float, Instances, Array] | None = None
     for instances in grid.feature_maps(trial):
@@ -206,7 +206,7 @@ def _learn(learner: HiddenCRF, samples: Samples) -> None:
         learner.fit(samples.bags, samples.y, hidden=hidden, sample_weight=samples.weights)
 
 
-def _sized(instances: Instances, bags: Ragged) -> Instances:
+def _set_size(instances: Instances, bags: Ragged) -> Instances:
     values = instances(bags).values
     squares = values.multiply(values).sum() if hasattr(values, "multiply") else np.square(values).sum()
     return replace(instances, size=float(np.sqrt(max(squares / values.shape[0], 1e-12))))

@@ -25,7 +25,7 @@ KERNELS = ("linear", "rbf")
 MAX_LANDMARKS = 200
 """Instances that others are compared with."""
 
-MAX_FEATURES = 100_000_000
+MAX_FEATURES = 20_000_000
 """Numbers that the features of all instances may have; where there are more, nonlinear models learn from fewer bags."""
 
 GAMMAS = (0.25, 1.0, 4.0)

@@ -61,7 +61,7 @@ def test_predictions_scores_model_and_report(table, out):
 
 def test_a_model_is_used_again(table, out, tmp_path, capsys):
     again = tmp_path / "again"
-    arguments = ["--bag", "id", "--model", str(out / "model.tacit"), "--out", str(again)]
+    arguments = ["--model", str(out / "model.tacit"), "--out", str(again)]
     assert main(["bags", str(table), *arguments]) == 0
     check_closing(capsys.readouterr().out, again)
     old, new = read(out / "predictions.csv"), read(again / "predictions.csv")
@@ -81,7 +81,7 @@ def test_a_model_is_used_again(table, out, tmp_path, capsys):
         ("bag,y,a\n1,p,2\n", ["--label", "y"], 1, "'id'"),
         ("id,y,a\n", ["--label", "y"], 1, "rows"),
         ("id,y,a\n1,p,2\n2,q,1\n", ["--label", "y"], 1, "single bag"),
-        ("id,y,a\n1,p,2\n", ["--model", "TABLE"], 1, "tacit"),
+        ("id,y,a\n1,p,2\n", ["--label", "y", "--model", "TABLE"], 2, "learning"),
     ],
 )
 def test_bad_tables_are_refused(text, options, code, keyword, tmp_path, capsys):

@@ -20,24 +20,22 @@ if TYPE_CHECKING:
 
 EXAMPLES = commands.examples(
     "tacit bags molecules.csv --bag molecule --label active --out bags",
-    "tacit bags new.csv --bag molecule --model bags/model.tacit --out new",
+    "tacit bags new.csv --model bags/model.tacit --out new",
 )
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("table", metavar="TABLE", type=commands.INPUT_FILE)
-@click.option("--bag", metavar="COLUMN", required=True, help="Column that tells bags apart.")
+@click.option("--bag", metavar="COLUMN", help="Column that tells bags apart.")
 @click.option("--label", metavar="COLUMN", help="Column with the label of the bag, the same in all of its rows.")
 @click.option("--ignore", metavar="COLUMN", multiple=True, help="Column that is not a feature; may be repeated.")
-@click.option("--model", metavar="FILE", type=commands.INPUT_FILE, help="Model of an earlier run; nothing is learned.")
 @click.option("--background", metavar="LABEL", help="Label of bags without positive instances; the first if not given.")
 @commands.choice_option("--rule", ["auto", "witness", "instances", "both"], "Which instances carry the label of a bag.")
 @commands.choice_option("--kernel", ["auto", "linear", "rbf"], "Kernel of the models of instances.")
 @commands.c_option(None, "of models of instances ")
+@commands.model_option("it predicts the bags of TABLE, and nothing is learned.")
 @commands.run_options(out="bags")
-def bags(
-    run: commands.CommandRun, table: Path, model: Path | None, bag: str, label: str | None, **options: Any
-) -> None:
+def bags(run: commands.CommandRun, table: Path, model: Path | None, **options: Any) -> None:
     """Classify bags of instances, and find the instances that decide (multiple-instance learning).
 
     TABLE is a CSV file with a header and a row per instance: a column that names the bag, a column with the label of
@@ -50,21 +48,23 @@ def bags(
     from tacit.bags.tables import read_bag_file
 
     ignored = tuple(options.pop("ignore"))
-    if model is None and label is None:
-        raise click.UsageError("--label must name the column to learn from, or --model a model of an earlier run")
     chosen = {name: value for name, value in options.items() if value is not None}
-    classifier = BagClassifier(**chosen, **run.settings)
+    missing = [name for name in ("bag", "label") if name not in chosen]
+    if model is None and missing:
+        raise click.UsageError(f"--{missing[0]} must name a column to learn from; or give --model of an earlier run")
+    classifier = load_classifier(model) if model is not None else BagClassifier(**chosen, **run.settings)
     run.check_options(classifier)
     with run.writing(table, model) as folder:
         results = None
         if model is not None:
-            classifier = load_classifier(model)
-            data = read_bag_file(table, bag, label, columns=classifier.columns_, ignored=ignored)
+            data = read_bag_file(table, classifier.bag, classifier.label, columns=classifier.columns_)
         else:
-            data = read_bag_file(table, bag, label, ignored=ignored)
+            data = read_bag_file(table, classifier.bag, classifier.label, ignored=ignored)
             known = np.array([i for i, own in enumerate(data.labels) if own is not None], dtype=np.int64)
             if not known.size:
-                raise ValueError(f"{table} must have rows with a label in the column {label!r}, got none; add labels")
+                raise ValueError(
+                    f"{table} must have rows with a label in --label {classifier.label}, got none; add labels"
+                )
             y = np.array([str(data.labels[i]) for i in known])
             run.note(f"{len(known)} bags with a label: learning")
             classifier.fit(data.bags[known], y)
@@ -76,7 +76,7 @@ def bags(
             classifier.save(folder.path("model.tacit"))
         found = Found(classifier, data)
         folder.write_text("predictions.csv", found.predictions_csv())
-        folder.write_text("instances.csv", found.instances_csv(bag))
+        folder.write_text("instances.csv", found.instances_csv())
         folder.write_text("report.html", render(bags_page(found, results, command=run.command_line)))
         scores = {one.name: {"accuracy": one.accuracy, "auc": one.area} for one in results or []}
         run.record(bags=len(data.bags), instances=int(data.bags.offsets[-1]), held_out=scores or None)
@@ -88,13 +88,12 @@ def bags(
 
 
 def load_classifier(path: Path) -> Any:
-    """The model of an earlier run."""
-    from tacit import load
+    """The model of an earlier run, which knows its columns."""
     from tacit.bags.classifier import BagClassifier
 
-    found = load(path)
-    if not isinstance(found, BagClassifier) or found.per_label_ or not found.columns_:
-        raise ValueError(f"{path} is not a model of tacit bags, but a {type(found).__name__}; name its model.tacit")
+    found = commands.load_model(path, BagClassifier, {})
+    if found.per_label_ or not found.columns_ or not isinstance(found.bag, str):
+        raise ValueError(f"{path} must be a model of 'tacit bags', got one that Python made; give the model.tacit")
     return found
 
 
@@ -124,11 +123,11 @@ class Found:
             rows.append([name, known, str(self.labels[i]), *(f"{p:.6g}" for p in self.probabilities[i]), line])
         return _csv(rows)
 
-    def instances_csv(self, bag: str) -> str:
+    def instances_csv(self) -> str:
         """A row per instance."""
         table = self.scores.values if self.scores.values.ndim == 2 else self.scores.values[:, None]
         columns = ["score"] if table.shape[1] == 1 else [f"score of {label}" for label in self.classifier.classes_]
-        rows = [["line", bag, *columns]]
+        rows = [["line", "bag", *columns]]
         for i, name in enumerate(self.data.names):
             own = range(int(self.data.bags.offsets[i]), int(self.data.bags.offsets[i + 1]))
             rows += [[str(self.data.lines[row]), name, *(f"{value:.6g}" for value in table[row])] for row in own]

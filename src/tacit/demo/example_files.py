@@ -128,11 +128,23 @@ def make_reviews(rng: np.random.Generator) -> Files:
     return {"reviews.jsonl": "\n".join(lines) + "\n"}
 
 
+def make_molecules(rng: np.random.Generator) -> Files:
+    """Conformations of molecules, a row each; one conformation of an active molecule has a large first number."""
+    lines = ["molecule,active,x1,x2,x3"]
+    for i in range(40):
+        rows = rng.standard_normal((rng.integers(2, 6), 3))
+        rows[rng.integers(len(rows)), 0] += 5 * (i % 2)
+        label = "yes" if i % 2 else "no"
+        lines += [f"molecule {i + 1},{label}," + ",".join(f"{value:.3f}" for value in row) for row in rows]
+    return {"molecules.csv": "\n".join(lines) + "\n"}
+
+
 EXAMPLES = {
     "motif": ExampleSet(make_sequences, "tacit motif bound.fa unbound.fa --out motifs"),
     "scan": ExampleSet(lambda rng: {}, "tacit scan motifs/model.tacit genome.fa --out sites"),
     "locate": ExampleSet(make_photos, "tacit locate photos --evaluate photo_boxes.csv --out boxes"),
     "segment": ExampleSet(make_masks, "tacit segment pebbles --out masks"),
+    "bags": ExampleSet(make_molecules, "tacit bags molecules.csv --bag molecule --label active --out bags"),
     "tag": ExampleSet(make_tags, "tacit tag tagged.tsv --predict words.txt --out tags"),
     "coref": ExampleSet(make_tales, "tacit coref tales/train_*.conll --predict tales/new_*.conll --out who"),
     "align": ExampleSet(make_translations, "tacit align sentences.en-fr --out links"),

@@ -17,6 +17,13 @@ from tacit.text.documents import read_conll as read_conll
 from tacit.text.documents import read_json as read_json
 from tacit.text.documents import write_conll as write_conll
 from tacit.text.documents import write_json as write_json
+from tacit.text.entities import Entity as Entity
+from tacit.text.entities import EntityScore as EntityScore
+from tacit.text.entities import EntityScores as EntityScores
+from tacit.text.entities import find_entities as find_entities
+from tacit.text.entities import find_invalid_pairs as find_invalid_pairs
+from tacit.text.entities import has_entities as has_entities
+from tacit.text.entities import score_entities as score_entities
 from tacit.text.sentences.finder import Decision as Decision
 from tacit.text.sentences.finder import Reason as Reason
 from tacit.text.sentences.finder import SentenceVectors as SentenceVectors

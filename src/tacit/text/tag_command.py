@@ -51,8 +51,11 @@ def tag(
     TRAIN has a word and its tag per line, separated by a tab or spaces, and an empty line after each sentence; of more
     columns the first and the last are read. Files named .conllu are read as CoNLL-U. A tag _ is missing.
 
-    Writes predictions.tsv for the words of --predict, model.tacit, scores.tsv, report.html with scores per tag and a
-    picture of the mistakes, and run.json. Files may be gzipped.
+    Tags of entities (B-person, I-person, O and so on) are recognised: whole entities are scored, and tags that cannot
+    follow each other are never predicted.
+
+    Writes predictions.tsv for the words of --predict, model.tacit, scores.tsv (and entities.tsv), report.html with
+    scores per tag and a picture of the mistakes, and run.json. Files may be gzipped.
     """
     from tacit.text.tagged_words import read_tagged, two_columns
     from tacit.text.tagger import Tagger
@@ -78,16 +81,28 @@ def tag(
         run.note_status(tagger.status_)
         tagger.save(folder.path("model.tacit"))
         folder.write_text("scores.tsv", _score_lines(scores))
+        if scores.entities is not None:
+            folder.write_text("entities.tsv", _entity_lines(scores.entities))
         if others is not None:
             folder.write_text("predictions.tsv", two_columns(others.words, list(tagger.predict(others.words))))
         page = _page(tagger, scores, known, others, str(train), "" if test is None else str(test))
         folder.write_text("report.html", render(page))
         run.record(accuracy=scores.accuracy, baseline=scores.baseline, sentences=len(known.words))
+        if scores.entities is not None and scores.entity_baseline is not None:
+            run.record(entity_f1=scores.entities.overall.f1, entity_baseline=scores.entity_baseline.overall.f1)
     n_words = 0 if others is None else sum(map(len, others.words))
     found = f"tags of {count_noun(n_words, 'word')}, learned from {count_noun(len(known.words), 'sentence')}"
-    quality = f"held-out accuracy {scores.accuracy:.1%} ({scores.baseline:.1%} with the usual tag of each word)"
+    quality = f"held-out {_describe_quality(scores)}"
     then = "" if others else "; tag other words with --predict FILE"
     run.finish(found, quality, f"open {run.out / 'report.html'}{then}")
+
+
+def _describe_quality(scores: Any) -> str:
+    """F1 of entities where tags mark them, else accuracy; beside it the most frequent tag of each word."""
+    if scores.entities is None:
+        return f"accuracy {scores.accuracy:.1%} ({scores.baseline:.1%} with the usual tag of each word)"
+    own, usual = scores.entities.overall.f1, scores.entity_baseline.overall.f1
+    return f"F1 of entities {own:.3f} ({usual:.3f} with the usual tag of each word)"
 
 
 def _tag_new(run: CommandRun, model: Path, train: Path | None, wanted: Path | None) -> None:
@@ -135,6 +150,25 @@ def _score_lines(scores: Any) -> str:
     return "".join(lines)
 
 
+def _entity_lines(scores: Any) -> str:
+    """Scores by type of entity, all types together first."""
+    lines = ["type\ttrue\tpredicted\tright\tprecision\trecall\tf1\n"]
+    for own in (scores.overall, *scores.by_kind):
+        shares = (f"{share:.4f}" for share in (own.precision, own.recall, own.f1))
+        lines.append("\t".join([one_line(own.kind), *map(str, own[1:]), *shares]) + "\n")
+    return "".join(lines)
+
+
+def _entity_table(scores: Any) -> Table:
+    """Scores by type of entity; an entity is right if all of its words and its type are."""
+    columns = [Column("type")]
+    columns += [Column(name, True) for name in ("true", "predicted", "right", "precision", "recall", "F1")]
+    rows = [(own.kind, *own[1:], own.precision, own.recall, own.f1) for own in (scores.overall, *scores.by_kind)]
+    return Table(
+        columns, rows, f"An entity is right if all of its words and its type are. Mean F1: {scores.macro_f1:.3f}."
+    )
+
+
 def _page(tagger: Any, scores: Any, known: Any, others: Any, train: str, test: str) -> Any:
     n_words, n_tested = sum(map(len, known.words)), int(scores.confusion.sum())
     facts = Facts(
@@ -173,9 +207,10 @@ def _page(tagger: Any, scores: Any, known: Any, others: Any, train: str, test: s
     picture = Figure(confusion_chart(scores.tags, scores.confusion), legend)
     return Page(
         "Tags of words",
-        f"{scores.accuracy:.1%} of held-out tags are right",
+        f"Held-out {_describe_quality(scores)}",
         sections=[
             Section("What was found", [facts]),
+            *([] if scores.entities is None else [Section("Entities", [_entity_table(scores.entities)])]),
             Section("Tag by tag", [Table(columns, scores.per_tag())]),
             Section("Mistakes", [picture, listed if mistakes else Prose("There are no mistakes.")]),
         ],

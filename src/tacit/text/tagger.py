@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter, defaultdict
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ from tacit.problems.chain.tags import read_tags
 from tacit.runtime import Status
 from tacit.runtime.loop import Deadline
 from tacit.solvers import Subgradient
+from tacit.text.entities import OUTSIDE, EntityScores, find_invalid_pairs, has_entities, score_entities
 from tacit.text.words import WordFeatures
 
 HELD_OUT = 0.1
@@ -35,6 +37,8 @@ class TagScores(NamedTuple):
     confusion : (tags, tags) the confusion matrix, true tags as rows and predicted tags as columns
     accuracy, baseline : share of right tags; that of the most frequent tag of every word
     unknown_accuracy, n_unknown : accuracy on words that are not in the training data, and the number of those
+    entities, entity_baseline : scores of whole entities where tags mark entities (see `tacit.text.has_entities`); those
+        of the most frequent tag of every word
     """
 
     tags: list[str]
@@ -43,6 +47,8 @@ class TagScores(NamedTuple):
     baseline: float
     unknown_accuracy: float
     n_unknown: int
+    entities: EntityScores | None = None
+    entity_baseline: EntityScores | None = None
 
     def per_tag(self) -> list[tuple[str, int, float, float, float]]:
         """Tag, number of words with it, precision, recall and F1; NaN where these are undefined."""
@@ -65,6 +71,8 @@ class Tagger(Application):
     epochs : passes over the sentences
     min_count : how often a feature must occur in training to be used
     window : how many words on each side have features
+    missed : where tags mark entities (B, I, O and so on), what a token of an entity costs that is tagged "O", relative
+        to other wrong tags. Pairs of tags that the scheme rules out are then never predicted
     time_budget : stop after this many seconds and keep the model so far; None for no limit
     random_state : seed
     verbose : 1 shows progress on a terminal
@@ -92,6 +100,7 @@ class Tagger(Application):
     epochs: int = parameter(whole(), default=10)
     min_count: int = parameter(whole(), default=1)
     window: int = parameter(whole(0, 20), default=2)
+    missed: float = parameter(positive, default=2.0)
     time_budget: float | None = parameter(lambda name, value: Deadline(value), default=None)
     random_state: Any = 0
     verbose: int = 1
@@ -105,7 +114,7 @@ class Tagger(Application):
         tags = read_tags(y, table.lengths)
         is_hidden = self.states > 1 or bool(tags.missing.any())
         model = (LatentSVM if is_hidden else StructuredSVM)(
-            Chain(states=self.states),
+            self._chain(tags.values, tags.missing, table.offsets),
             C=float(self.C) * len(table),
             solver=Subgradient(),
             max_iter=self.epochs,
@@ -120,6 +129,18 @@ class Tagger(Application):
         self.words_ = np.unique([word for sentence in X for word in sentence])
         self.status_ = model.status_ if model.status_ in (Status.INTERRUPTED, Status.STOPPED) else Status.CONVERGED
         return self
+
+    def _chain(self, tags: Array, is_missing: Array, offsets: Array) -> Chain:
+        """The problem; where tags mark entities, with their pairs that are not valid, and with `missed`."""
+        kinds = np.unique(tags[~is_missing]).tolist()
+        if not all(isinstance(kind, str) for kind in kinds) or not has_entities(kinds) or OUTSIDE not in kinds:
+            return Chain(states=self.states)
+        losses = 1.0 - np.eye(len(kinds))
+        losses[np.array(kinds) != OUTSIDE, kinds.index(OUTSIDE)] = float(self.missed)
+        known = tags.astype(object)
+        known[is_missing] = None
+        forbidden = find_invalid_pairs([known[a:b].tolist() for a, b in pairwise(offsets.tolist())])
+        return Chain(states=self.states, classes=kinds, loss=losses, forbidden=forbidden or None)
 
     def predict(self, X: Any) -> Ragged:
         """The tags of sentences."""
@@ -174,6 +195,12 @@ def measure(tagger: Tagger, X: Any, y: Any, X_test: Any, y_test: Any) -> TagScor
     np.add.at(confusion, (codes[: true.size], codes[true.size :]), 1)
     is_new = ~np.isin(np.array(words)[known], tagger.words_)
     right = true == guess
+    marked: tuple[EntityScores, ...] = ()
+    if known.all() and has_entities(map(str, tags)):
+        gold = [list(map(str, own)) for own in found.with_values(truth.values)]
+        marked = tuple(
+            score_entities(gold, [list(map(str, own)) for own in each]) for each in (found, found.with_values(usual))
+        )
     return TagScores(
         [str(tag) for tag in tags.tolist()],
         confusion,
@@ -181,6 +208,7 @@ def measure(tagger: Tagger, X: Any, y: Any, X_test: Any, y_test: Any) -> TagScor
         float(np.mean(usual[known] == true)),
         float(right[is_new].mean()) if is_new.any() else float("nan"),
         int(is_new.sum()),
+        *marked,
     )
 
 

@@ -68,8 +68,10 @@ def run() -> Page:
         errors[BEST] = take_lower(errors["min-entropy, α = 2"], errors["min-entropy, α = ∞"])
     for learner, table in kept.items():
         page.rows.append(row(learner, table[:, :, 1], table[:, :, 0], first[learner][:, :, 1]))
-    for learner in ("min-entropy, α = 2", "min-entropy, α = ∞", BEST):
-        for starts, errors in (("kept start", kept), ("first start", first)):
+    for starts, errors in (("kept start", kept), ("first start", first)):
+        for learner in ("min-entropy, α = 2", "min-entropy, α = ∞", BEST):
+            if errors is kept and LEARNERS.get(learner, (None, 4))[1] == 1:
+                continue  # one start against the best of four
             gaps = (errors[learner] - errors["latent SVM"])[:, :, 1].mean(axis=0)
             page.notes.append(
                 f"{learner}, minus latent SVM, {starts}: {gaps.mean():+.1f} points, 95 % interval "
@@ -80,8 +82,8 @@ def run() -> Page:
 
 
 def take_lower(low: Any, high: Any) -> Any:
-    """Per task the one of two learners with the lower test error, as Kumar (2013) chooses it."""
-    takes_low = low[:, :, 1].mean(axis=1) < high[:, :, 1].mean(axis=1)
+    """Per task the one of two learners with the lower test error, as Kumar (2013) chooses it; ties take the second."""
+    takes_low = low[:, :, 1].mean(axis=1) < high[:, :, 1].mean(axis=1) - 1e-9
     return np.where(takes_low[:, None, None], low, high)
 
 

@@ -124,7 +124,7 @@ def motif(
     from tacit.data.shard_folder import manifest_or_file
     from tacit.dna.files import read_motifs
     from tacit.dna.finder import files
-    from tacit.dna.finder.evidence import length_warning
+    from tacit.dna.finder.evidence import gc_warning, length_warning
     from tacit.dna.finder.files import read_motif_input
     from tacit.dna.finder.finder import MotifFinder
     from tacit.dna.finder.known import match_known
@@ -147,6 +147,9 @@ def motif(
         sites = files.list_sites(finder, data)
         _write(folder, finder, data, sites, matches, run.command_line)
         facts = [_facts(one, number, matches) for number, one in enumerate(finder.motifs_)]
+        for known_facts, place in zip(facts, finder.placements_, strict=True):
+            known_facts["placement"] = {**place._asdict(), "sites_per_sequence": place.model}
+        run.record(pairs=[pair._asdict() for pair in finder.pairs_])
         run.record(motifs=facts, auroc={name: area[0] for name, area in finder.evidence_.items()}, summary=data.summary)
     for number, one in enumerate(finder.motifs_):
         run.say(f"motif {number + 1}: {one.consensus}  p = {one.p_value:.2g}, {one.sites} sites")
@@ -156,8 +159,9 @@ def motif(
             run.say(f"  it {describe_spacer(one)}")
         if one.overlap is not None:
             run.say(f"  it {describe_overlap(one)}")
-    if length_warning(finder.length_area_):
-        run.say(length_warning(finder.length_area_))
+    for warning in (length_warning(finder.length_area_), gc_warning(finder.gc_area_)):
+        if warning:
+            run.say(warning)
     names = ", ".join(one.consensus for one in finder.motifs_)
     found = f"{commands.count_noun(len(finder.motifs_), 'motif')} ({names})" if names else "no significant motif"
     quality = f"held-out AUROC: {', '.join(f'{name} {area[0]:.3f}' for name, area in finder.evidence_.items())}"

@@ -21,6 +21,9 @@ ROWS_PER_COVARIATE = 10
 SEPARATING_LENGTHS = 0.9
 """AUROC of the lengths above which a warning is given."""
 
+SEPARATING_GC = 0.7
+"""AUROC of the shares of G and C above which a warning is given."""
+
 _RIDGE = 1e-3
 
 _STEPS = 50
@@ -82,6 +85,21 @@ def length_warning(area: float) -> str:
     return (
         f"the lengths of the sequences alone separate the classes (AUROC {area:.2f}); motifs are tested given the "
         "length, so hardly any can be significant: cut all sequences to one length"
+    )
+
+
+def gc_warning(area: float) -> str:
+    """A warning where the shares of G and C alone separate the classes; else an empty string.
+
+    >>> gc_warning(0.55)
+    ''
+    """
+    area = max(area, 1 - area)
+    if area < SEPARATING_GC:
+        return ""
+    return (
+        f"the shares of G and C alone separate the classes (AUROC {area:.2f}); motifs are tested given composition, "
+        "but matched negatives are better: --match-gc"
     )
 
 

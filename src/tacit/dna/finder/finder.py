@@ -37,8 +37,10 @@ from tacit.dna.finder.models import (
     read_widths,
     score_composition,
 )
+from tacit.dna.finder.placement import pair_motifs, place_motif
 from tacit.dna.finder.search import MOST_MOTIFS, MotifSearch
 from tacit.dna.finder.shapes import FoundMotif, describe_motif, find_best_sites, mark_overlaps
+from tacit.dna.kmers import kmer_shares
 from tacit.dna.motif.sites import MotifSites
 from tacit.dna.sequences import append_flank, load_letters, read_sequences, shuffle_pairs, write_letters
 from tacit.learners.application import Application
@@ -49,6 +51,9 @@ from tacit.runtime.loop import Deadline
 LONGEST_SHARE, LONGEST_SHARE_OF_SHUFFLES = 3, 2
 """Letters of the k-mers of the composition. Shuffles preserve dinucleotides: longer k-mers would only reveal which
 sequences are shuffles."""
+
+NOT_STORED = ("sites_", "held_out_", "placements_", "pairs_", "gc_area_")
+"""Attributes about the training sequences, which a file does not contain."""
 
 LEAST_SEQUENCES = 10
 """Sequences of each class that are needed to learn and to test."""
@@ -105,7 +110,11 @@ class MotifFinder(Application):
     coef_, schema_, width_, C_ : the model of sites; ``weights_`` has its blocks by name
     composition_ : letters of the longest k-mers of the composition: 3, and 2 where shuffles are the negatives
     evidence_ : areas under the ROC curve (AUROC) on the held-out part: of motifs, k-mers, both, and composition alone
+    sites_ : the best site of every motif in every training sequence: start, strand and score
+    placements_ : per motif, sites per sequence and a test of their distance from the middle; not stored in files
+    pairs_ : per pair of motifs, tests of whether they occur together and at one distance; not stored in files
     length_area_ : AUROC of the lengths alone; near 0 or 1 hardly any motif can be significant
+    gc_area_ : AUROC of the shares of G and C alone; not stored in files
     status_ : why the search stopped
     history_ : the objective of every step of the best start, one list per motif
 
@@ -172,6 +181,7 @@ class MotifFinder(Application):
         held = evidence.choose_held_out(write_letters(sequences), is_positive, float(self.held_out), seed)
         check_enough(is_positive, held)
         self.length_area_ = evidence.auroc(sequences.lengths, is_positive).value
+        self.gc_area_ = evidence.auroc(kmer_shares(sequences, 1, 2)[:, 1], is_positive).value
         search = MotifSearch(self, with_flank, is_positive, held, seed, deadline)
         search.run()
         self._take_model(search)
@@ -238,6 +248,11 @@ class MotifFinder(Application):
         data = search.sequences, self.sites_, search.is_positive
         motifs = [describe_motif(*data, m, corrected[m], search.agreement[m], float(self.alpha)) for m in kept]
         self.motifs_ = mark_overlaps(motifs, kept, self.sites_, search.is_positive)
+        weights, strands = self.weights_["motif"], count_strands(self)
+        self.placements_ = [
+            place_motif(*data, m, motif, weights[m], strands) for m, motif in zip(kept, self.motifs_, strict=True)
+        ]
+        self.pairs_ = pair_motifs(*data, kept, self.motifs_)
 
     # use
 
@@ -273,9 +288,9 @@ class MotifFinder(Application):
     # files
 
     def learned_attributes(self) -> dict[str, Any]:
-        """What goes into a file: all but the sites in the training sequences and the held-out scores."""
+        """What goes into a file: all but what describes the training sequences, and the held-out scores."""
         learned = super().learned_attributes()
-        return {name: value for name, value in learned.items() if name not in ("sites_", "held_out_")}
+        return {name: value for name, value in learned.items() if name not in NOT_STORED}
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.dna.finder.evidence import length_warning
+from tacit.dna.finder.evidence import gc_warning, length_warning
 from tacit.dna.finder.files import MotifInput
 from tacit.dna.finder.known import LIKENESS, Match
 from tacit.dna.finder.shapes import describe_overlap, describe_spacer
@@ -85,8 +85,8 @@ def _show_settings(finder: Any, data: MotifInput) -> list[Any]:
             ("names that occur twice", data.n_duplicates),
         ]
     )
-    warning = length_warning(finder.length_area_)
-    return [facts, Notice(warning[0].upper() + warning[1:] + ".", "warning")] if warning else [facts]
+    warnings = [text for text in (length_warning(finder.length_area_), gc_warning(finder.gc_area_)) if text]
+    return [facts, *(Notice(text[0].upper() + text[1:] + ".", "warning") for text in warnings)]
 
 
 def _show_motifs(
@@ -110,6 +110,7 @@ def _show_motifs(
         as_found = Figure(logo_svg(p, q, standalone=False), "As found, in bits.")
         reverse = Figure(logo_svg(p[::-1, ::-1], q[::-1], standalone=False), "Its reverse complement.")
         blocks += [Row([as_found, reverse]), Row([_align_sites(own), _positions(own, data)])]
+    blocks += _show_places(finder)
     columns = [
         *(Column("motif", True), Column("sequence"), Column("start", True), Column("strand")),
         *(Column("score", True, "evidence of the site for the positive class"), Column("site")),
@@ -150,6 +151,33 @@ def _table_of_matches(finder: Any, matches: Sequence[Sequence[Match]]) -> list[A
         lines += [f"motif {n + 1:<4}{best.alignment[0]}", f"known     {best.alignment[1]}  {best.name}", ""]
     caption = f"A known motif with an E-value of {LIKENESS} or more may match by chance. matches.tsv has all of them."
     return [Table(columns, rows, caption), Code("\n".join(lines[:-1]))]
+
+
+def _show_places(finder: Any) -> list[Any]:
+    columns = [
+        *(Column("motif", True), Column("sites per sequence"), Column("none", True), Column("one", True)),
+        *(Column("several", True), Column("distance from the middle", True, "0 in the middle, 1 at the ends")),
+        Column("p-value", True, "of sites as close to the middle, if all positions are equally likely"),
+    ]
+    rows = [
+        (n + 1, one.model, f"{one.none:.0%}", f"{one.one:.0%}", f"{one.several:.0%}", one.centre, one.centre_p_value)
+        for n, one in enumerate(finder.placements_)
+    ]
+    blocks: list[Any] = [Table(columns, rows, "Sites in the positive sequences. By chance the distance is 0.5.")]
+    if not finder.pairs_:
+        return blocks
+    columns = [
+        *(Column("motifs"), Column("together", True), Column("expected", True), Column("p-value", True)),
+        *(Column("most frequent distance", True), Column("sequences", True)),
+        Column("p-value of the distance", True, "times the number of distances"),
+    ]
+    pairs = []
+    for one in finder.pairs_:
+        distance = "none" if one.distance is None else f"{one.distance:+d}"
+        counts = (one.together, one.expected, one.p_value)
+        pairs.append((f"{one.first} and {one.second}", *counts, distance, one.at_distance, one.distance_p_value))
+    caption = "Pairs of motifs in the positive sequences: sequences with both, and the distance of their starts."
+    return [*blocks, Table(columns, pairs, caption)]
 
 
 def _align_sites(own: Sequence[tuple[Any, ...]]) -> Code:

@@ -1,0 +1,175 @@
+"""Where the sites of motifs lie: sites per sequence, distance from the middle, pairs of motifs and their spacing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import binom, fisher_exact, norm
+
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
+from tacit.data.ragged import Ragged
+from tacit.dna.finder.shapes import FoundMotif, Sites
+from tacit.dna.sequences import SHARES
+
+LONGEST_DISTANCE = 100
+"""Letters between the starts of two motifs up to which their spacing is tested."""
+
+MORE_THAN_ONE = 0.2
+"""Share of the positives with a site that have several, above which sequences are said to hold any number."""
+
+
+class Placement(NamedTuple):
+    """The sites of one motif in the positive sequences.
+
+    Parameters
+    ----------
+    none, one, several : shares of sequences with as many sites that do not overlap
+    centre : mean distance of the best site from the middle, 0 in the middle, 1 at the ends; 0.5 by chance
+    centre_p_value : probability of sites as close to the middle, if all positions are equally likely
+    """
+
+    none: float
+    one: float
+    several: float
+    centre: float
+    centre_p_value: float
+
+    @property
+    def model(self) -> str:
+        """Sites per sequence, in words."""
+        if self.several > MORE_THAN_ONE * (1 - self.none):
+            return "any number"
+        return "one" if self.none < 0.05 else "zero or one"
+
+
+class Pair(NamedTuple):
+    """Two motifs, numbered from 1, in the positive sequences.
+
+    Parameters
+    ----------
+    first, second : their numbers
+    together : sequences with sites of both
+    expected : the same, if the motifs were independent
+    p_value : of Fisher's exact test, one-sided: they occur together more often
+    distance : letters from the start of the first to that of the second, along the strand of the first, which is the
+        most frequent one; None without sequences that have both
+    at_distance : sequences with this distance
+    distance_p_value : probability of so many at one distance by chance, times the number of distances
+    """
+
+    first: int
+    second: int
+    together: int
+    expected: float
+    p_value: float
+    distance: int | None
+    at_distance: int
+    distance_p_value: float
+
+
+def place_motif(
+    sequences: Ragged, sites: Sites, is_positive: Array, m: int, motif: FoundMotif, weights: Array, strands: int
+) -> Placement:
+    """Describe where the sites of the motif in column ``m`` of ``sites`` lie."""
+    rows = np.flatnonzero(is_positive)
+    own = sequences[rows]
+    counts = count_sites(own, weights, motif.least_score, strands)
+    has_site = sites.value[rows, m] > motif.least_score
+    room = own.lengths - sites.width
+    usable = has_site & (room > 0)
+    place = np.clip(sites.start[rows, m][usable] / room[usable], 0.0, 1.0)
+    centre, p = measure_centre(place)
+    none, one, several = (float(np.mean(part)) for part in (counts == 0, counts == 1, counts > 1))
+    return Placement(none, one, several, centre, p)
+
+
+def measure_centre(place: Array) -> tuple[float, float]:
+    """The mean distance of places (0 to 1) from the middle, and its one-sided p-value against a uniform distribution.
+
+    >>> centre, p = measure_centre(np.linspace(0.4, 0.6, 50))
+    >>> round(centre, 2), p < 1e-6
+    (0.1, True)
+    """
+    if not place.size:
+        return 0.5, 1.0
+    distance = np.abs(2 * place - 1)
+    z = (distance.mean() - 0.5) * np.sqrt(12 * distance.size)
+    return float(distance.mean()), max(float(norm.cdf(z)), float(np.finfo(np.float64).tiny))
+
+
+def count_sites(sequences: Ragged, weights: Array, least: float, strands: int) -> Array:
+    """How many windows of every sequence score above ``least``; overlapping ones count once.
+
+    >>> from tacit.dna.sequences import read_sequences
+    >>> count_sites(read_sequences(["ACGTTACGTT", "TTTTT"]), np.eye(4)[[0, 1, 2]], 2.5, 1)
+    array([2, 0])
+    """
+    width, codes = len(weights), sequences.values
+    best = np.full(codes.size, -np.inf)
+    last = max(codes.size - width + 1, 0)
+    for table in (weights, weights[::-1, ::-1])[:strands]:
+        letters = np.ascontiguousarray(table @ SHARES.T)
+        scores = np.zeros(last)
+        for j in range(width):
+            scores += letters[j][codes[j : j + last]]
+        np.maximum(best[:last], scores, out=best[:last])
+    counts = np.zeros(len(sequences), np.int64)
+    _count_apart(best, sequences.offsets, width, least, counts)
+    return counts
+
+
+@kernel
+def _count_apart(best: Array, offsets: Array, width: int, least: float, out: Array) -> None:
+    for i in range(offsets.size - 1):
+        p = offsets[i]
+        while p + width <= offsets[i + 1]:
+            if best[p] > least:
+                out[i] += 1
+                p += width
+            else:
+                p += 1
+
+
+def pair_motifs(
+    sequences: Ragged, sites: Sites, is_positive: Array, order: Sequence[int], motifs: Sequence[FoundMotif]
+) -> list[Pair]:
+    """All pairs of motifs: do they occur together, and at one distance?"""
+    rows = np.flatnonzero(is_positive)
+    has = [sites.value[rows, m] > motif.least_score for m, motif in zip(order, motifs, strict=True)]
+    length = float(np.median(sequences.lengths[rows]))
+    pairs = []
+    for a in range(len(order)):
+        for b in range(a + 1, len(order)):
+            both = has[a] & has[b]
+            n_both, n_a, n_b = int(both.sum()), int(has[a].sum()), int(has[b].sum())
+            table = [[n_both, n_a - n_both], [n_b - n_both, rows.size - n_a - n_b + n_both]]
+            p = float(fisher_exact(table, alternative="greater").pvalue)
+            kept = rows[both]
+            shift = sites.start[kept, order[b]] - sites.start[kept, order[a]]
+            shift = np.where(sites.strand[kept, order[a]] == 1, -shift, shift)
+            distance, at, chance = find_distance(shift, sites.width, length)
+            expected = n_a * n_b / max(rows.size, 1)
+            pairs.append(Pair(a + 1, b + 1, n_both, expected, p, distance, at, chance))
+    return pairs
+
+
+def find_distance(shift: Array, width: int, length: float) -> tuple[int | None, int, float]:
+    """The most frequent distance, how often it occurs, and its p-value times the number of distances.
+
+    By chance, two windows of this width in a sequence of this length have one distance with a probability of at most
+    1 / (length − width + 1).
+
+    >>> find_distance(np.array([12] * 9 + [40, -7]), 8, 100)[:2]
+    (12, 9)
+    """
+    near = shift[np.abs(shift) <= LONGEST_DISTANCE]
+    if not near.size:
+        return None, 0, 1.0
+    values, counts = np.unique(near, return_counts=True)
+    k = int(counts.argmax())
+    chance = 1 / max(length - width + 1, 1)
+    p = float(binom.sf(int(counts[k]) - 1, shift.size, min(chance, 1.0)))
+    return int(values[k]), int(counts[k]), min(1.0, p * (2 * LONGEST_DISTANCE + 1))

@@ -1,0 +1,99 @@
+"""Where sites lie: counts per sequence, the middle of sequences, pairs of motifs; and shares of G and C."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tacit.apps import MotifFinder
+from tacit.cli import main
+from tacit.dna.finder.files import match_gc_rows
+from tacit.dna.finder.placement import Placement, count_sites, find_distance, measure_centre
+from tacit.dna.sequences import read_sequences
+
+FIRST, SECOND = "TGACTCATCC", "GGAAGTGCAA"
+
+
+def plant(starts, n=300, length=100, seed=0):
+    """Positives hold FIRST at starts[:, 0] and SECOND at starts[:, 1]; a negative start leaves it out."""
+    rng = np.random.default_rng(seed)
+    texts = ["".join(rng.choice(list("ACGT"), length)) for _ in range(2 * n)]
+    for i in range(n):
+        for word, start in zip((FIRST, SECOND), starts[i], strict=True):
+            if start >= 0:
+                texts[i] = texts[i][:start] + word + texts[i][start + 10 :]
+    return texts, np.repeat([1, -1], n)
+
+
+@pytest.mark.parametrize("is_central", [True, False])
+def test_sites_near_the_middle_are_significant_and_others_not(is_central):
+    rng = np.random.default_rng(1)
+    start = rng.integers(38, 52, 300) if is_central else rng.integers(0, 91, 300)
+    X, y = plant(np.column_stack([start, np.full(300, -1)]))
+    finder = MotifFinder(width=10, C=1000, n_motifs=1, verbose=0).fit(X, y)
+    (place,) = finder.placements_
+    assert (place.centre_p_value < 1e-9) == is_central
+    assert place.none + place.one + place.several == pytest.approx(1)
+    assert place.one > 0.7
+    assert finder.pairs_ == []
+
+
+def test_p_values_of_the_middle_are_uniform_by_chance():
+    rng = np.random.default_rng(2)
+    p = np.array([measure_centre(rng.random(40))[1] for _ in range(2000)])
+    assert np.mean(p < 0.05) == pytest.approx(0.05, abs=0.015)
+    assert measure_centre(np.zeros(0)) == (0.5, 1.0)
+
+
+@pytest.mark.parametrize("is_fixed", [True, False])
+def test_a_fixed_distance_of_two_motifs_is_found(is_fixed, tmp_path):
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 40, 300)
+    second = first + 25 if is_fixed else 50 + rng.integers(0, 41, 300)
+    X, y = plant(np.column_stack([first, second]))
+    for name, label in (("a.fa", 1), ("b.fa", -1)):
+        (tmp_path / name).write_text("".join(f">s{i}\n{X[i]}\n" for i in np.flatnonzero(y == label)))
+    files = [str(tmp_path / "a.fa"), str(tmp_path / "b.fa")]
+    options = ["--width", "10", "--c", "1000", "--motifs", "2", "--quiet", "--out", str(tmp_path / "out")]
+    assert main(["motif", *files, *options]) == 0
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    (pair,) = record["pairs"]
+    assert (abs(pair["distance"]) == 25 and pair["distance_p_value"] < 1e-9) == is_fixed
+    assert "most frequent distance" in (tmp_path / "out" / "report.html").read_text()
+    assert {one["placement"]["sites_per_sequence"] for one in record["motifs"]} <= {"one", "zero or one", "any number"}
+
+
+def test_distances_by_chance_are_rarely_significant():
+    rng = np.random.default_rng(4)
+    p = [find_distance(rng.integers(0, 91, 60) - rng.integers(0, 91, 60), 10, 100)[2] for _ in range(300)]
+    assert np.mean(np.array(p) < 0.05) < 0.06
+    assert find_distance(np.zeros(0, int), 10, 100) == (None, 0, 1.0)
+
+
+def test_overlapping_windows_count_once_on_either_strand():
+    sequences = read_sequences(["AAAAAAA", "CCTTTCC", "CCCCC", "AA"])
+    assert count_sites(sequences, np.eye(4)[[0, 0, 0]], 2.5, 2).tolist() == [2, 1, 0, 0]
+    assert count_sites(sequences, np.eye(4)[[0, 0, 0]], 2.5, 1).tolist() == [2, 0, 0, 0]
+
+
+def test_sites_per_sequence_have_a_name():
+    assert Placement(0.0, 0.98, 0.02, 0.5, 1.0).model == "one"
+    assert Placement(0.4, 0.55, 0.05, 0.5, 1.0).model == "zero or one"
+    assert Placement(0.1, 0.5, 0.4, 0.5, 1.0).model == "any number"
+
+
+def test_matched_negatives_have_the_same_shares_of_g_and_c(tmp_path, capsys):
+    rng = np.random.default_rng(5)
+    rich = ["".join(rng.choice(list("ACGT"), 60, p=[0.2, 0.3, 0.3, 0.2])) for _ in range(150)]
+    poor = ["".join(rng.choice(list("ACGT"), 60, p=[p, 0.5 - p, 0.5 - p, p])) for p in rng.uniform(0.1, 0.4, 1500)]
+    rows = match_gc_rows(rich, poor)
+    share = [[(text.count("G") + text.count("C")) / 60 for text in part] for part in (rich, [poor[i] for i in rows])]
+    assert len(rows) >= 150
+    assert np.mean(share[0]) == pytest.approx(np.mean(share[1]), abs=0.02)
+    for name, part in (("a.fa", rich), ("b.fa", poor)):
+        (tmp_path / name).write_text("".join(f">s{i}\n{text}\n" for i, text in enumerate(part)))
+    words = ["motif", str(tmp_path / "a.fa"), str(tmp_path / "b.fa"), "--width", "8", "--c", "300"]
+    assert main([*words, "--out", str(tmp_path / "plain")]) == 0
+    assert "--match-gc" in capsys.readouterr().out
+    assert main([*words, "--match-gc", "--out", str(tmp_path / "matched")]) == 0
+    assert "--match-gc" not in capsys.readouterr().out

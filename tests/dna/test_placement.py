@@ -11,7 +11,7 @@ from tacit.dna.finder.files import match_gc_rows
 from tacit.dna.finder.placement import Placement, count_sites, find_distance, measure_centre
 from tacit.dna.sequences import read_sequences
 
-FIRST, SECOND = "TGACTCATCC", "GGAAGTGCAA"
+FIRST, SECOND = "TGACTCATCC", "CAGGTGGTTA"
 
 
 def plant(starts, n=300, length=100, seed=0):
@@ -59,7 +59,8 @@ def test_a_fixed_distance_of_two_motifs_is_found(is_fixed, tmp_path):
     assert main(["motif", *files, *options]) == 0
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     (pair,) = record["pairs"]
-    assert (abs(pair["distance"]) == 25 and pair["distance_p_value"] < 1e-9) == is_fixed
+    is_near = abs(abs(pair["distance"]) - 25) <= 2  # a window may be off by a letter
+    assert (is_near and pair["distance_p_value"] < 1e-9) == is_fixed
     assert "most frequent distance" in (tmp_path / "out" / "report.html").read_text()
     assert {one["placement"]["sites_per_sequence"] for one in record["motifs"]} <= {"one", "zero or one", "any number"}
 

@@ -181,6 +181,7 @@ class SingleSolves(Rounds):
     """
 
     state: ClassVar[Any] = BestState
+    prefers_path: ClassVar[bool] = False
 
     def begin(self, target: Array, w: Array | None = None, *, seed: int = 0, start: int = 0) -> Any:
         first: BestState = Descent.begin(self, target, w, seed=seed, start=start)

@@ -17,7 +17,7 @@ from tacit.data.specs import choice, either, estimator, parameter, positive, sha
 from tacit.learners.descents.descent import Descent, Iteration
 from tacit.learners.descents.multistart import MAX_STARTS, Ended, MultiStart, Run, RunTable, warn_unless_converged
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
-from tacit.learners.descents.smoothing import draw_weights, is_smooth, warn_unless_smooth, why_not_smooth
+from tacit.learners.descents.smoothing import draw_weights, is_smooth, takes_path, warn_unless_smooth, why_not_smooth
 from tacit.learners.descents.starts import OnlineDescent, digest_init, find_beginning, given_weights
 from tacit.learners.descents.unlabelled import self_train
 from tacit.learners.learner import Learner, Traits
@@ -310,7 +310,8 @@ class LatentSVM(Learner):
             return descent.begin(oracle.impute(previous).code, previous, **key)
         if isinstance(descent, OnlineDescent) and is_named:
             return descent.begin(oracle.impute(zero).code, **key)
-        if is_smooth(self.init) and not why_not_smooth(descent):
+        has_path = takes_path(self, descent)
+        if (has_path and start == 0) or (is_smooth(self.init) and not why_not_smooth(descent)):
             w, n_powers = draw_weights(descent, rng, start)
             return replace(descent.begin(oracle.impute(w).code, **key), w=w, n_powers=n_powers)
         part = self._known_part(oracle) if start == 0 else None
@@ -323,7 +324,7 @@ class LatentSVM(Learner):
             lower = without_bounds(descent.penalty)[1]
             w = np.maximum(rng.standard_normal(oracle.n_params), -np.inf if lower is None else lower)
             return descent.begin(oracle.impute(w).code, **key)
-        found = find_beginning(self, oracle, descent.weights, start, rng, init)
+        found = find_beginning(self, oracle, descent.weights, start - has_path, rng, init)
         if found.w is not None:
             return descent.begin(oracle.impute(found.w).code, found.w, **key)
         if found.code is not None:

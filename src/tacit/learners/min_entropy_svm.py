@@ -29,7 +29,7 @@ from tacit.learners.descents.orders import (
 )
 from tacit.learners.descents.paced import Paced
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
-from tacit.learners.descents.smoothing import POWERS, is_smooth
+from tacit.learners.descents.smoothing import POWERS, is_smooth, takes_path
 from tacit.learners.learner import Traits, overflows
 from tacit.learners.rules import LeastEntropy, Rule
 from tacit.learners.smooth_learner import INITS, QuasiNewton, SmoothLearner, SmoothStep
@@ -210,7 +210,7 @@ class MinEntropySVM(SmoothLearner):
         if solver == "auto":
             solver = "cccp" if is_infinite else "lbfgs"
         if solver == "cccp" and is_infinite:
-            return RivalDescent(
+            descent = RivalDescent(
                 oracle,
                 objective.weights,
                 Quadratic(),
@@ -221,6 +221,7 @@ class MinEntropySVM(SmoothLearner):
                 rescaling=self.rescaling,
                 n_powers=len(POWERS) if is_smooth(self.init) else 0,
             )
+            return replace(descent, n_powers=len(POWERS), at_zero=True) if takes_path(self, descent) else descent
         if self.pace is not None:
             return Paced(
                 objective, oracle, lambda part, n: QuasiNewton(part, oracle, n, STATIONARY, significant), self.pace
@@ -239,6 +240,17 @@ class MinEntropySVM(SmoothLearner):
     def _skips_zero(self) -> bool:
         """Whether a start at w = 0 would have nothing to impute hidden values by."""
         return bool(np.isinf(self._order()).any())
+
+    def _first_weights(
+        self, objective: Any, oracle: Oracle, weights: Array, previous: Array | None, seed: int, start: int
+    ) -> Array:
+        """The weights that a start begins with; w = 0 if it follows a smooth path by default, as the first one may."""
+        method = self._method(objective, oracle)
+        if not isinstance(method, RivalDescent) or not method.at_zero or (start == 0 and previous is not None):
+            return super()._first_weights(objective, oracle, weights, previous, seed, start)
+        if start == 0:
+            return np.zeros(oracle.n_params)
+        return super()._first_weights(objective, oracle, weights, None, seed, start - 1)
 
     def _bound(self, state: Any) -> float:
         return -np.inf
@@ -368,14 +380,16 @@ class RivalDescent(Descent):
     """CCCP at α = ∞: the latent SVM's descent with `RivalTask` as convex tasks; algorithm 5 of Kumar (2013)."""
 
     n_powers: int = 0
-    """Powers of the smooth path that a start begins with."""
+    at_zero: bool = False
+    """Powers of the smooth path that a start begins with, and whether only a start at w = 0 does."""
 
     line_type: ClassVar[Any] = SmoothStep
 
     def begin_at(self, w: Array) -> LatentState:
         """The first state, at weights."""
         state: LatentState = self.begin(self.oracle.impute(w).code, w)
-        return replace(state, n_powers=self.n_powers if self.oracle.hidden_unknown().size else 0)
+        has_path = self.oracle.hidden_unknown().size and not (self.at_zero and w.any())
+        return replace(state, n_powers=self.n_powers if has_path else 0)
 
     def better(self, best: Any, now: Any) -> Any:
         return now

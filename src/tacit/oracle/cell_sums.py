@@ -12,7 +12,7 @@ import numpy as np
 from tacit.data.arrays import Array, Rows
 from tacit.oracle import cells
 from tacit.oracle.capabilities import Expectations, Slacks, Visit
-from tacit.oracle.cells import take_rows
+from tacit.oracle.cells import NO_LOSSES, take_rows
 from tacit.oracle.entropies import EntropyCells, Order, read_order
 from tacit.oracle.losses import LossTable, PairLoss, Reference
 from tacit.oracle.renyi import rule_out
@@ -102,10 +102,10 @@ class CellSums(ABC):
         known = take_rows(self._hidden, rows)
         for out, part, starts in self._blocks(rows):
             scores = self._check_scores(w, part, starts)
-            V = np.zeros_like(scores)
+            V = np.zeros_like(scores) if coefs[0] is None else np.empty_like(scores)
             if coefs[0] is not None and logs[0] is not None:
-                wished = scores + self._cell_losses(part, starts) if augmented else scores
-                cells.subtract_highest(wished, starts, power, logs[0][out], V)
+                wished, losses = self._with_losses(scores, part) if augmented else (scores, NO_LOSSES)
+                cells.subtract_highest(wished, starts, power, losses, logs[0][out], V)
                 np.exp(V, out=V)
                 cells.weigh_cells(starts, coefs[0][out], logs[0][out], V)
             for coef, log, is_truth in ((coefs[1], logs[1], False), (coefs[2], logs[2], True)):
@@ -146,7 +146,7 @@ class CellSums(ABC):
         for _, part, starts in self._blocks(rows):
             scores = self._check_scores(w, part, starts)
             V, log = np.empty(scores.shape), np.empty(starts.size - 1)
-            cells.subtract_highest(scores, starts, power, log, V)
+            cells.subtract_highest(scores, starts, power, NO_LOSSES, log, V)
             np.exp(V, out=V)
             cells.weigh_cells(starts, np.ones(starts.size - 1), log, V)
             parts.append(V.T)
@@ -266,12 +266,12 @@ class CellSums(ABC):
         own = table[:, self.states(rows)]
         return np.maximum.reduceat(own, starts[:-1] - starts[0], axis=1).T
 
-    def _cell_losses(self, rows: Rows, starts: Array) -> Array:
-        """(labels, states): the loss of every cell of a block."""
+    def _with_losses(self, scores: Array, rows: Rows) -> tuple[Array, Array]:
+        """The scores of a block and the (labels, samples) losses to add; those that depend on the state are added."""
         table, column = self._loss_table()
         if column is None:
-            return table[:, self.states(rows)]
-        return table[:, np.repeat(take_rows(column, rows), np.diff(starts))]
+            return scores + table[:, self.states(rows)], NO_LOSSES
+        return scores, np.ascontiguousarray(table[:, take_rows(column, rows)], dtype=np.float64)
 
 
 def choose_rivals(

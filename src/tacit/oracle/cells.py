@@ -15,6 +15,9 @@ from tacit.data.arrays import Array, Rows
 from tacit.data.kernels import kernel
 from tacit.data.parameters import even_table, shorten
 
+NO_LOSSES = np.empty((0, 0))
+"""Stands for: no losses are added to scores."""
+
 
 @kernel
 def split_codes(code: Array, sizes: Array, n_labels: int, has_hidden: bool, label: Array, state: Array) -> int:
@@ -185,26 +188,31 @@ def sum_by_label(scores: Array, starts: Array, power: float, out: Array) -> None
 
 
 @kernel
-def subtract_highest(scores: Array, starts: Array, power: float, top: Array, out: Array) -> None:
-    """``out = power · (scores − top)`` with ``top``, the highest score of each sample, which becomes power · top."""
+def subtract_highest(scores: Array, starts: Array, power: float, losses: Array, top: Array, out: Array) -> None:
+    """``out = power · (scores − top)`` with ``top``, the highest score of each sample, which becomes power · top.
+
+    ``losses`` (labels, samples) are added to the scores first, unless they are empty.
+    """
     base = starts[0]
     for i in range(starts.size - 1):
         top[i] = -np.inf
     for k in range(scores.shape[0]):
         row = scores[k]
         for i in range(starts.size - 1):
+            loss = losses[k, i] if losses.size else 0.0
             high = top[i]
             for j in range(starts[i] - base, starts[i + 1] - base):
-                v = row[j]
+                v = row[j] + loss
                 high = v if v > high else high
             top[i] = high
     for k in range(scores.shape[0]):
         row = scores[k]
         into = out[k]
         for i in range(starts.size - 1):
+            loss = losses[k, i] if losses.size else 0.0
             high = top[i]
             for j in range(starts[i] - base, starts[i + 1] - base):
-                into[j] = power * (row[j] - high)
+                into[j] = power * (row[j] + loss - high)
     for i in range(starts.size - 1):
         top[i] *= power
 
@@ -227,7 +235,6 @@ def weigh_cells(starts: Array, coef: Array, log: Array, cells: Array) -> None:
                 row[j] *= factor
 
 
-@kernel
 def weigh_states(
     scores: Array,
     starts: Array,
@@ -243,33 +250,58 @@ def weigh_states(
 
     A ``given`` state (≥ 0) has probability one; where ``allowed`` is not empty, other states have none.
     """
+    shares = np.empty(scores.shape[1])
+    subtract_highest_state(scores, starts, power, truth, given, allowed, log, shares)
+    np.exp(shares, out=shares)  # many times faster than one exponential at a time
+    add_states(starts, truth, coef, shares, log, cells)
+
+
+@kernel
+def subtract_highest_state(
+    scores: Array, starts: Array, power: float, truth: Array, given: Array, allowed: Array, top: Array, out: Array
+) -> None:
+    """``out = power · (scores − top)`` under the label ``truth``, −inf for states that are not allowed; ``top`` is the
+    highest score of each sample times the power."""
     base = starts[0]
     for i in range(starts.size - 1):
         row = scores[truth[i]]
-        into = cells[truth[i]]
         first = starts[i] - base
         last = starts[i + 1] - base
+        high = -np.inf
         if given[i] >= 0:
-            log[i] = power * row[first + given[i]]
-            into[first + given[i]] += coef[i]
-            continue
-        top = -np.inf
+            high = row[first + given[i]]
+        else:
+            for j in range(first, last):
+                if row[j] > high and (allowed.size == 0 or allowed[j]):
+                    high = row[j]
+        top[i] = power * high
         for j in range(first, last):
-            if row[j] > top and (allowed.size == 0 or allowed[j]):
-                top = row[j]
-        if top == -np.inf:
-            log[i] = -np.inf
-            continue
+            if given[i] >= 0:
+                out[j] = 0.0 if j == first + given[i] else -np.inf
+            elif high > -np.inf and (allowed.size == 0 or allowed[j]):
+                out[j] = power * (row[j] - high)
+            else:
+                out[j] = -np.inf
+
+
+@kernel
+def add_states(starts: Array, truth: Array, coef: Array, shares: Array, log: Array, cells: Array) -> None:
+    """Add coef · probability to the cells of the label ``truth``, given exponentials in ``shares``; the highest scores
+    in ``log`` become log Σ exp."""
+    base = starts[0]
+    for i in range(starts.size - 1):
         total = 0.0
-        for j in range(first, last):
-            if allowed.size == 0 or allowed[j]:
-                total += math.exp(power * (row[j] - top))
-        log[i] = power * top + math.log(total)
+        for j in range(starts[i] - base, starts[i + 1] - base):
+            total += shares[j]
+        if total == 0.0:  # no state is allowed
+            continue
+        log[i] += math.log(total)
         if coef[i] == 0.0:
             continue
-        for j in range(first, last):
-            if allowed.size == 0 or allowed[j]:
-                into[j] += coef[i] * math.exp(power * (row[j] - top)) / total
+        into = cells[truth[i]]
+        factor = coef[i] / total
+        for j in range(starts[i] - base, starts[i + 1] - base):
+            into[j] += factor * shares[j]
 
 
 def one_coef_each(coef: Any, n: int) -> Array:

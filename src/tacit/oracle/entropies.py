@@ -186,7 +186,7 @@ class Rao:
 def find_posterior(scores: Array, starts: Array) -> tuple[Array, Array]:
     """P(y, h) of every cell of a block, and log Z of every sample."""
     V, log = np.empty(scores.shape), np.empty(starts.size - 1)
-    cells.subtract_highest(scores, starts, 1.0, log, V)
+    cells.subtract_highest(scores, starts, 1.0, cells.NO_LOSSES, log, V)
     np.exp(V, out=V)
     cells.weigh_cells(starts, np.ones(starts.size - 1), log, V)
     return V, log

@@ -276,6 +276,7 @@ class WindowScores(EnumerableOracle):
 
     def __init__(self, maps: WindowMaps, schema: Schema, contrast: str | None, parts: int, **supervision: Any) -> None:
         self._types = self.n_outer = schema.blocks["window"][1]
+        self.has_tied_blocks = self._types > 1
         self._table = np.ascontiguousarray(maps.values)
         self._means = maps.means()
         self._cells = maps.offsets

@@ -61,6 +61,7 @@ class SiteOracle:
         self.classes = schema.classes
         self.n_samples, self.n_params = len(sequences), schema.n_params
         self._views, self._layout = schema.views, layout
+        self.has_tied_blocks = layout.n_motifs > 1
         self._flipped = np.zeros(self.n_samples, dtype=bool)
         if layout.strands == 2:
             sequences, self._flipped = orient(sequences)

@@ -143,7 +143,9 @@ class Descent(Method[Any]):
     state: ClassVar[Any] = LatentState
     line_type: ClassVar[Any] = Iteration
     can_follow_path: ClassVar[bool] = True
-    """Whether a start may begin with a smooth path, see `tacit.learners.descents.smoothing`."""
+    prefers_path: ClassVar[bool] = True
+    """Whether a start may begin with a smooth path, and whether it does by default; see
+    `tacit.learners.descents.smoothing`."""
 
     def begin(self, target: Array, w: Array | None = None, *, seed: int = 0, start: int = 0) -> Any:
         """The first state of a start, from hidden values, and weights if there are any."""

@@ -86,6 +86,7 @@ class Dissimilarity(Descent):
     present: dict[str, Fixed] = field(default_factory=dict)
 
     state: ClassVar[Any] = PairState
+    prefers_path: ClassVar[bool] = False
 
     def begin(self, target: Array, w: Array | None = None, *, seed: int = 0, start: int = 0) -> PairState:
         first: PairState = super().begin(target, w, seed=seed, start=start)

@@ -80,7 +80,7 @@ def run() -> Page:
 def _fit(links: str, C: float, pace: SelfPaced | None, block: int, X: Any, y: Sequence[Array]) -> Fit:
     train = np.arange(BLOCK * block, BLOCK * (block + 1))
     test = (train + BLOCK) % (BLOCK * BLOCKS)
-    model = LatentSVM(Coreference(links), C=C, tol=EPSILON, max_iter=MAX_ITER, pace=pace, verbose=0)
+    model = LatentSVM(Coreference(links), C=C, tol=EPSILON, max_iter=MAX_ITER, pace=pace, init="proposed", verbose=0)
     began = time.process_time()
     model.fit(X[train], [y[i] for i in train])
     seconds = time.process_time() - began

@@ -23,8 +23,8 @@ C, INNER_SPLITS, COARSE_STRIDE = 100.0, 3, 24
 BREED_PAIRS = ((0, 5), (1, 4), (2, 3))
 """Breeds by their place in the alphabet: three pairs without a breed in common."""
 LEARNERS: dict[str, tuple[Any, str, dict[str, Any]]] = {
-    "LatentSVM": (LatentSVM, "0/1", {}),
-    "IterativeLatentSVM": (IterativeLatentSVM, "overlap", {}),
+    "LatentSVM": (LatentSVM, "0/1", {"init": "hidden"}),
+    "IterativeLatentSVM": (IterativeLatentSVM, "overlap", {"init": "hidden"}),
     "DissimilaritySVM": (DissimilaritySVM, "overlap", {}),
 }
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -111,7 +111,7 @@ def _measure(page: Page, pair: tuple[int, int]) -> None:
     held = _cross_validate(problem, data.X, data.y)
     C = max(FULL_CS, key=lambda C: float(held.by_C[C].mean()))
     count = _fewest_states(held.by_states, held.by_C[C])
-    full = LatentSVM(problem, C=C, n_init=STARTS).fit(data.X, data.y)
+    full = LatentSVM(problem, C=C, n_init=STARTS, init="hidden").fit(data.X, data.y)
     small = _fewer_states(problem, data.X, data.y, STARTS)
     is_right = data.is_right(full)
     full_ms = least_ms(full, data.X_test)
@@ -154,12 +154,14 @@ def _cross_validate(problem: Any, X: np.ndarray, y: np.ndarray) -> Held:
     by_path: list[tuple[float, int, int, float]] = []
     for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y):
         for C in FULL_CS:
-            model = LatentSVM(problem, C=C, n_init=FOLD_STARTS).fit(X[train], y[train])
+            model = LatentSVM(problem, C=C, n_init=FOLD_STARTS, init="hidden").fit(X[train], y[train])
             by_C[C][test] = model.predict(X[test]) == y[test]
         for states, model in _fewer_states(problem, X[train], y[train], FOLD_STARTS).items():
             by_states[states][test] = model.predict(X[test]) == y[test]
         if not by_path:
-            for model in group_norm_path(GroupNormSVM(problem, "label-state"), X[train], y[train], PATH_CS):
+            for model in group_norm_path(
+                GroupNormSVM(problem, "label-state", init="hidden"), X[train], y[train], PATH_CS
+            ):
                 kept, score = model.selected_states_, float(model.score(X[test], y[test]))
                 by_path.append((model.C, int(kept.sum()), int(kept.sum(axis=1).max()), score))
     complete = {states: right for states, right in by_states.items() if not np.isnan(right).any()}
@@ -177,7 +179,7 @@ def _fewer_states(problem: Any, X: np.ndarray, y: np.ndarray, starts: int) -> di
     """Latent SVMs with fewer and fewer states: for each number of them that of the lowest objective of some starts."""
     best: dict[int, Any] = {}
     for start in range(starts):
-        model = GroupNormSVM(problem, "label-state", C=GROUP_C, random_state=start).fit(X, y)
+        model = GroupNormSVM(problem, "label-state", C=GROUP_C, init="hidden", random_state=start).fit(X, y)
         while (states := int(model.selected_states_.sum())) >= FEWEST:
             if states <= MOST_REFITTED:
                 small = model.prune(drop_null=True)

@@ -108,8 +108,8 @@ def _load(pair: tuple[int, int]) -> Digits:
 
 def _measure(pair: tuple[int, int], data: Digits) -> Curve:
     problem = Transforms(ANGLES, COMPONENTS, blocks="class and state")
-    full = LatentSVM(problem, C=FULL_C[pair], n_init=STARTS).fit(data.X, data.y)
-    sparse, dense = (GroupNormSVM(problem, C=C).fit(data.X, data.y) for C in (SPARSE_C, GROUP_C))
+    full = LatentSVM(problem, C=FULL_C[pair], n_init=STARTS, init="hidden").fit(data.X, data.y)
+    sparse, dense = (GroupNormSVM(problem, C=C, init="hidden").fit(data.X, data.y) for C in (SPARSE_C, GROUP_C))
     curve = Curve(data.is_right(full), *({} for _ in range(6)))
     rng, small = np.random.default_rng(0), dense
     for k in range(11, 0, -1):
@@ -203,7 +203,7 @@ def _compare_stops(pair: tuple[int, int], data: Digits) -> str:
     ends = []
     for name, settings in rules.items():
         began = time.process_time()
-        model = GroupNormSVM(problem, C=SPARSE_C, verbose=0, **settings).fit(data.X, data.y)
+        model = GroupNormSVM(problem, C=SPARSE_C, init="hidden", verbose=0, **settings).fit(data.X, data.y)
         seconds = time.process_time() - began
         used = int((model.group_norms_ > NEARLY_ZERO * model.group_norms_.max()).sum())
         accuracy = as_percent(data.is_right(model).mean())

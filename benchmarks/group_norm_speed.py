@@ -58,8 +58,8 @@ def _tasks() -> dict[str, Task]:
     penalty = GroupNorm("label-state").on(schema)
     hidden = {
         "upright": np.full(len(y), 5),
-        "of GroupNormSVM": GroupNormSVM(problem, C=C, n_init=3).fit(X, y).hidden_,
-        "of LatentSVM": LatentSVM(problem, C=C, n_init=3).fit(X, y).hidden_,
+        "of GroupNormSVM": GroupNormSVM(problem, C=C, n_init=3, init="hidden").fit(X, y).hidden_,
+        "of LatentSVM": LatentSVM(problem, C=C, n_init=3, init="hidden").fit(X, y).hidden_,
     }
     weights = np.full(len(y), C / len(y))
     return {name: Task(oracle, weights, oracle.encode(y, own), penalty) for name, own in hidden.items()}

@@ -187,7 +187,7 @@ def descents(page: Page) -> None:
     held_out, y_held = bags_alike(0)
     problem = Candidates(fit_intercept=False)
     learners = {
-        "LatentSVM": LatentSVM(problem, C=100.0, verbose=0),
+        "LatentSVM": LatentSVM(problem, C=100.0, init="proposed", verbose=0),
         "HiddenCRF, L-BFGS": HiddenCRF(problem, C=100.0, verbose=0),
         "HiddenCRF, EM": HiddenCRF(problem, C=100.0, method="em", verbose=0),
         "HiddenCRF, hard EM": HiddenCRF(problem, C=100.0, method="hard-em", verbose=0),

@@ -65,10 +65,10 @@ def _measure_ranges(page: Page) -> None:
             problem = Transforms(rotations(-most, most, count), COMPONENTS, blocks=blocks)
             errors = {}
             for C in CS:
-                model = LatentSVM(problem, C=C, n_init=2).fit(X[train], y[train])
+                model = LatentSVM(problem, C=C, n_init=2, init="hidden").fit(X[train], y[train])
                 errors[C] = 1 - model.score(X[held], y[held])
             C = min(CS, key=lambda C, errors=errors: errors[C])
-            model = LatentSVM(problem, C=C, n_init=2).fit(X, y)
+            model = LatentSVM(problem, C=C, n_init=2, init="hidden").fit(X, y)
             wrong = model.predict(X_test) != y_test
             angles = model.schema_.facts["states"][model.predict_hidden(X_test)[wrong]]
             far = f"{100 * np.mean(np.abs(angles) > 2 / 3 * most):.0f}" if most else "–"
@@ -82,7 +82,7 @@ def _compare_with_none(pair: tuple[int, int]) -> str:
     X, y, _, _, train, held = _load(pair)
     none = LatentSVM(Transforms(rotations(0, 0, 1), COMPONENTS), C=CS[0]).fit(X[train], y[train])
     problem = Transforms(rotations(-60, 60, 11), COMPONENTS, blocks="class")
-    drawn = LatentSVM(problem, C=CS[0], n_init=2).fit(X[train], y[train])
+    drawn = LatentSVM(problem, C=CS[0], n_init=2, init="hidden").fit(X[train], y[train])
     upright = LatentSVM(problem, C=CS[0], init=np.full(len(train), 5)).fit(X[train], y[train])
     scores = problem.bind(X[held], y[held], upright.schema_).scores(upright.coef_).reshape(2, len(held), 11)
     errors = []
@@ -106,10 +106,12 @@ def _measure_paces(page: Page) -> None:
     for name, pace in (("CCCP", None), ("self-paced", SelfPaced())):
         errors = {}
         for C in CS:
-            model = LatentSVM(problem, C=C, pace=pace, n_init=2).fit(X[train], y[train])
+            model = LatentSVM(problem, C=C, pace=pace, n_init=2, init="hidden").fit(X[train], y[train])
             errors[C] = 1 - model.score(X[held], y[held])
         C = min(CS, key=lambda C, errors=errors: errors[C])
-        fits = [LatentSVM(problem, C=C, pace=pace, random_state=seed).fit(X, y) for seed in range(STARTS)]
+        fits = [
+            LatentSVM(problem, C=C, pace=pace, init="hidden", random_state=seed).fit(X, y) for seed in range(STARTS)
+        ]
         tests[name] = np.array([100 * (1 - model.score(X_test, y_test)) for model in fits])
         objectives[name] = np.array([model.objective_ for model in fits])
         spread = f"{tests[name].mean():.2f} ± {tests[name].std(ddof=1):.2f}"

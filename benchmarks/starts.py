@@ -25,13 +25,13 @@ PROBES, CLUSTERS, CLUSTERED_ROWS = 500, 40, 6000
 def run() -> Page:
     page = Page(
         "Where to start: drawn or proposed hidden values",
-        "`Motif` proposes the places of words that positives have more often than negatives (`init='auto'`); for bags "
+        "`Motif` proposes the places of words that positives have more often than negatives (`init='proposed'`); for bags "
         "the benchmark itself proposes, per class, the candidate nearest to the cluster of candidates (40-means) that "
         "bags of the class have more often than others. 'Drawn' is `init='hidden'`. Means over data sets: the "
         "objective (lower is better), and how well the answer fits what was never shown: the share of planted places "
         "that were found, the AUROC on the other array (binding arrays: 500 brightest against 500 random probes of HK "
         "to train, of ME to test), the accuracy on held-out images. Nothing was chosen on these numbers but whether "
-        "`init='auto'` proposes.",
+        "`init='proposed'` proposes.",
         ["data", "starts", "objective, drawn", "objective, proposed", "quality, drawn", "quality, proposed", "s, both"],
     )
     with warnings.catch_warnings():
@@ -76,7 +76,7 @@ def _probes(path: Any) -> tuple[np.ndarray, np.ndarray]:
 def _motifs(page: Page, name: str, sets: Sequence[Any], quality: str) -> None:
     problem = Motif(8, background=3, strands="both")
     for n_init in STARTS:
-        found: dict[str, list[tuple[float, float]]] = {"hidden": [], "auto": []}
+        found: dict[str, list[tuple[float, float]]] = {"hidden": [], "proposed": []}
         began = time.process_time()
         for data in sets:
             for init, results in found.items():
@@ -88,7 +88,7 @@ def _motifs(page: Page, name: str, sets: Sequence[Any], quality: str) -> None:
                     is_positive = data[1] == 1
                     value = float((np.abs(model.hidden_ - data[2])[is_positive][:, 0] <= 2).mean())
                 results.append((model.objective_, value))
-        _add(page, name, n_init, found["hidden"], found["auto"], time.process_time() - began)
+        _add(page, name, n_init, found["hidden"], found["proposed"], time.process_time() - began)
 
 
 def _planted_bags(seed: int, distance: float) -> tuple[Any, ...]:

@@ -41,11 +41,17 @@ def run() -> Page:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for count in PER_CLASS:
-            _add_row(page, "bags of digits", count, _digits, LatentSVM(Candidates(), C=100.0, verbose=0))
+            _add_row(page, "bags of digits", count, _digits, LatentSVM(Candidates(), C=100.0, init="hidden", verbose=0))
         for count in PER_CLASS:
             _add_row(page, "bags of digits", count, _digits, HiddenCRF(Candidates(), C=100.0, verbose=0))
         for count in (20, 50):
-            _add_row(page, "planted motif", count, _motif, LatentSVM(Motif(width=8), C=100.0, n_init=4, verbose=0))
+            _add_row(
+                page,
+                "planted motif",
+                count,
+                _motif,
+                LatentSVM(Motif(width=8), C=100.0, n_init=4, init="proposed", verbose=0),
+            )
         chain = Chain(classes=list(range(26)), fit_intercept=True)
         for count in WORDS:
             _add_row(page, "letters", count, _letters, LatentSVM(chain, C=100.0, verbose=0))

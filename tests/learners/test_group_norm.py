@@ -380,9 +380,9 @@ def test_groups_that_the_problem_lacks_are_refused(turned):
         model.prune()
 
 
-def test_hidden_values_of_states_that_were_left_out_are_refused(turned, model):
-    X, y, _ = turned
-    pruned = model.prune()
+def test_hidden_values_of_states_that_were_left_out_are_refused(turned):
+    X, y, problem = turned
+    pruned = GroupNormSVM(problem, C=20, init="hidden", random_state=0).fit(X, y).prune()
     row, gone = np.argwhere(~pruned.problem.kept)[0]
     label = pruned.classes_[row]
     with pytest.raises(ValueError, match="state"):

@@ -242,13 +242,13 @@ def test_a_stopped_fit_goes_on_to_the_same_end(placed, tmp_path):
 
 @pytest.fixture(scope="module")
 def uninterrupted(placed):
-    return IterativeLatentSVM(Candidates(loss="overlap"), C=50, n_init=2).fit(*placed[:2])
+    return IterativeLatentSVM(Candidates(loss="overlap"), C=50, n_init=2, init="hidden").fit(*placed[:2])
 
 
 @pytest.mark.parametrize("call", [1, 3, 60, 150])
 def test_a_fit_interrupted_inside_a_solve_goes_on_to_the_same_end(placed, uninterrupted, tmp_path, monkeypatch, call):
     X, y, _ = placed
-    whole, settings = uninterrupted, {"problem": Candidates(loss="overlap"), "C": 50, "n_init": 2}
+    whole, settings = uninterrupted, {"problem": Candidates(loss="overlap"), "C": 50, "n_init": 2, "init": "hidden"}
     calls = itertools.count(1)
     augmented = EnumerableOracle.predict_augmented
 

@@ -43,7 +43,7 @@ from tacit.solvers.loop import fingerprint_penalty
 
 __all__ = ["Iteration", "LatentSVM", "Run", "RunTable"]
 
-INITS = ("auto", "smooth", "known", "hidden", "weights", "warm", "k-means")
+INITS = ("auto", "smooth", "known", "proposed", "hidden", "weights", "warm", "k-means")
 
 _COMPARED = (
     *("problem", "C", "solver", "pace", "n_init", "tol", "max_inner", "rescaling", "escape", "shift"),
@@ -82,14 +82,16 @@ class LatentSVM(Learner):
     pace : None for all samples at once, or `tacit.SelfPaced()`
     n_init : number of starts; the one with the lowest objective is kept, all are in `runs_`. There is only one start if
         `init` gives the hidden values
-    init : where a start begins. "auto" takes hidden values that the problem proposes, and random ones after the last
-        proposal. (A `Motif` proposes the positions of k-mers that positives have more often than negatives.) "hidden"
+    init : where a start begins. "smooth" begins at w = 0 and minimises soft objectives, whose maxima are log-sums of
+        rising power; each is an iteration of `max_iter`. The first start needs no random numbers. Without sums over
+        outputs it is "auto", with a warning. The first start of "auto" is "smooth" where that was measured to end
+        lower: not for sequences, without sums over outputs, with a pace, where hidden values tie at w = 0, or with
+        `max_iter` below 7. Others are "proposed": hidden values that the problem proposes, and random ones after the
+        last proposal. (A `Motif` proposes the positions of k-mers that positives have more often.) "hidden"
         draws hidden values at random; "weights" draws w and imputes. An array gives the hidden values; a dict of
         weights, such as ``weights_`` of a fitted model, imputes with those. Where some hidden values or tags are known,
         the first start of "auto" is "known": a structured SVM on the known part imputes the others. For chains with
-        states, "auto" is "warm": ten averaged stochastic passes; "k-means" groups the tokens of every tag. "smooth"
-        begins at w = 0 and minimises soft objectives, whose maxima are log-sums of rising power; each is an iteration
-        of `max_iter`. The first start needs no random numbers. Without sums over outputs it is "auto", with a warning
+        states, "auto" is "warm": ten averaged stochastic passes; "k-means" groups the tokens of every tag
     unknown_weight : factor for the weight of samples whose hidden value is unknown, where others are known: from 0,
         which learns from the known part alone, to 1. "auto" holds out samples, and takes the factor that predicts known
         hidden values best among those that predict labels as well as 1 does. It is 1 with fewer than six known values,

@@ -84,7 +84,8 @@ class MinEntropySVM(SmoothLearner):
         α = 1). At α = ∞, "cccp" imputes hidden values and solves a convex task to a certified gap, as algorithm 5 of
         Kumar (2013). "auto" is "lbfgs" for finite α and "cccp" for α = ∞
     n_init : number of starts; the one with the lowest objective is kept, all are in `runs_`
-    init : where a start begins, as in `HiddenCRF`; at α = ∞ also "smooth", as in `LatentSVM`
+    init : where a start begins, as in `HiddenCRF`; at α = ∞ also "smooth", as in `LatentSVM`, and the first start of
+        "auto" follows the smooth path where that of `LatentSVM` does
     tol : a run ends when ten steps of L-BFGS, or one of the other methods, gain less than C · tol
     max_iter : steps per start
     alphas : the values of α that ``alpha="cv"`` tries; None for 0.1, 0.25, 0.5, 1, 2, 5 and ∞. With "learn", those from

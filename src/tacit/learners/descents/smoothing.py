@@ -99,6 +99,8 @@ def why_not_smooth(descent: Any) -> str:
         return "needs convex tasks, but the solver visits one sample at a time"
     if descent.rescaling != "margin":
         return f"needs rescaling='margin', got {descent.rescaling!r}"
+    if not np.isfinite(without_bounds(descent.penalty)[0].value(np.ones(descent.oracle.n_params))):
+        return "needs a finite penalty, but infinite weights switch groups off"
     if capability(descent.oracle, SumsOutputs) is None:
         return "needs sums over outputs (`expectations`), which this problem does not offer"
     return ""

@@ -57,7 +57,7 @@ def find_beginning(
     if init == "k-means":
         clustering = require(who, learner.problem, oracle, ClustersParts, "use init='auto'")
         return Beginning(clustering.clusters(rng))
-    proposed = propose(oracle, int(learner.n_init)) if init == "auto" else []
+    proposed = propose(oracle, int(learner.n_init)) if init in ("auto", "proposed") else []
     return Beginning(proposed[start] if start < len(proposed) else None, n_proposed=len(proposed))
 
 

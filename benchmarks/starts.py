@@ -25,13 +25,13 @@ PROBES, CLUSTERS, CLUSTERED_ROWS = 500, 40, 6000
 def run() -> Page:
     page = Page(
         "Where to start: drawn or proposed hidden values",
-        "`Motif` proposes the places of words that positives have more often than negatives (`init='proposed'`); for bags "
-        "the benchmark itself proposes, per class, the candidate nearest to the cluster of candidates (40-means) that "
-        "bags of the class have more often than others. 'Drawn' is `init='hidden'`. Means over data sets: the "
+        "`Motif` proposes the places of words that positives have more often than negatives (`init='proposed'`); for "
+        "bags the benchmark itself proposes, per class, the candidate nearest to the cluster of candidates (40-means) "
+        "that bags of the class have more often than others. 'Drawn' is `init='hidden'`. Means over data sets: the "
         "objective (lower is better), and how well the answer fits what was never shown: the share of planted places "
         "that were found, the AUROC on the other array (binding arrays: 500 brightest against 500 random probes of HK "
         "to train, of ME to test), the accuracy on held-out images. Nothing was chosen on these numbers but whether "
-        "`init='proposed'` proposes.",
+        "problems propose at all.",
         ["data", "starts", "objective, drawn", "objective, proposed", "quality, drawn", "quality, proposed", "s, both"],
     )
     with warnings.catch_warnings():

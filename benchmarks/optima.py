@@ -34,11 +34,12 @@ from tacit.text import coreference_scores, mention_pairs, read_conll
 
 KEPT = Path(tempfile.gettempdir()) / "tacit-optima"
 STARTS = 10
-MANY, SMOOTH = "CCCP, best of several", "smooth"
+MANY, HALVED, SMOOTH = "CCCP, best of several", "CCCP, halving", "smooth"
 RULES = {"self-paced, hidden": SelfPaced(), "self-paced, all": SelfPaced(paces="all")}
 METHODS: dict[str, dict[str, Any]] = {
     "CCCP, 1 start": {},
     MANY: {"n_init": STARTS},
+    HALVED: {"n_init": STARTS, "halving": True},
     **{name: {"pace": pace} for name, pace in RULES.items()},
     SMOOTH: {"init": "smooth"},
     "smooth, then self-paced": {"init": "smooth", "pace": SelfPaced()},

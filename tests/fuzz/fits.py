@@ -292,6 +292,7 @@ def learner(draw: Draw, kind, problem, theme: str):
             "max_inner": draw.whole(1, 50),
             "escape": draw.chance(0.5),
             "shift": draw.chance(0.5),
+            "halving": draw.chance(0.2),
         }
     if kind is DissimilaritySVM:
         parameters |= {"J": draw.real(0.01, 1), "beta": draw.real(0, 0.9), "theta_step": draw.pick(["joint", "text"])}

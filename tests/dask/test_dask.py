@@ -102,6 +102,23 @@ def test_every_way_to_learn_has_the_bits_of_memory(client, more):
         same(latent(**more).fit(bags, y), tacit.dask.fit(latent(**more), loaders(bags, [9, 20]), y, client=client))
 
 
+@pytest.mark.parametrize(
+    "learner",
+    [
+        lambda problem, **more: LatentSVM(problem, **more),
+        lambda problem, **more: GroupNormSVM(problem, **more),
+        lambda problem, **more: IterativeLatentSVM(problem, **more),
+        lambda problem, **more: MinEntropySVM(problem, alpha=np.inf, **more),
+    ],
+    ids=["LatentSVM", "GroupNormSVM", "IterativeLatentSVM", "MinEntropySVM"],
+)
+def test_the_default_path_has_the_bits_of_memory(client, learner):
+    bags, y = make_bags(n=20)
+    with smallest_blocks():
+        memory = learner(Candidates(), C=3, max_iter=8).fit(bags, y)
+        same(memory, tacit.dask.fit(learner(Candidates(), C=3, max_iter=8), loaders(bags, [7]), y, client=client))
+
+
 @pytest.mark.parametrize("learner", [HiddenCRF, MinEntropySVM, GroupNormSVM])
 def test_learners_that_sum_over_outputs_and_norms_have_the_bits_of_memory(client, learner):
     bags, y = make_bags(n=20, dtype="float32")

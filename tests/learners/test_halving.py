@@ -44,7 +44,9 @@ def test_a_start_that_went_on_is_the_same_as_without_halving(bags, halved):
     assert halved.objective_ == whole.runs_[best].objective
     assert [line.objective for line in halved.history_] == [line.objective for line in whole.runs_[best].history]
     for part, run in zip(halved.runs_, whole.runs_, strict=True):
-        assert [line.objective for line in part.history] == [line.objective for line in run.history[: len(part.history)]]
+        assert [line.objective for line in part.history] == [
+            line.objective for line in run.history[: len(part.history)]
+        ]
 
 
 def test_those_that_go_on_were_lowest(halved):

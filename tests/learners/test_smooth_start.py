@@ -17,6 +17,7 @@ from tacit import (
     Ragged,
     SelfPaced,
 )
+from tacit.datasets import planted_motif
 from tacit.learners.descents.smoothing import POWERS, SoftObjective
 from tacit.learners.iterative_latent_svm import ImputedLossSVM
 from tacit.penalties import GroupNorm, Prior, Quadratic
@@ -206,3 +207,88 @@ def test_chains_with_states_separate_them():
         model = fit(data=(X, Ragged(tags, offsets)), problem=Chain(states=2), init="smooth", max_iter=20)
     emission = model.weights_["emission"]
     assert np.abs(emission[0] - emission[1]).max() > 0.1
+
+
+# the default
+
+
+def test_by_default_the_first_start_follows_the_path(bags):
+    model = fit(data=bags, n_init=3)
+    smooth, proposed = fit(data=bags, init="smooth"), fit(data=bags, init="proposed", n_init=3)
+    assert [line.objective for line in model.runs_[0].history] == [line.objective for line in smooth.history_]
+    assert [len(run.history) for run in model.runs_[1:]] == [len(run.history) for run in proposed.runs_[1:]]
+    assert np.array_equal(fit(data=bags).coef_, smooth.coef_)
+
+
+@pytest.mark.parametrize(
+    "more", [{"pace": SelfPaced()}, {"rescaling": "slack", "max_iter": 30}, {"max_iter": len(POWERS)}], ids=str
+)
+def test_by_default_there_is_no_path_where_it_does_not_apply(bags, more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert np.array_equal(fit(data=bags, **more).coef_, fit(data=bags, init="proposed", **more).coef_)
+
+
+def test_by_default_known_hidden_values_come_first(bags):
+    given = np.where(np.arange(100) % 2, 3, -1)
+    settings = {"C": 10, "unknown_weight": 1.0, "random_state": 0, "verbose": 0}
+    default, known = (
+        LatentSVM(Candidates(), init=init, **settings).fit(*bags, hidden=given) for init in ("auto", "known")
+    )
+    assert np.array_equal(default.coef_, known.coef_)
+
+
+def test_proposals_of_a_motif_follow_the_path():
+    X, y, _ = planted_motif(80, 20, "GATTACA", seed=0)
+    default, proposed = (fit(data=(X, y), problem=Motif(7), init=init, n_init=2) for init in ("auto", "proposed"))
+    assert default.runs_[1].objective == proposed.runs_[0].objective
+
+
+def test_hidden_values_that_tie_at_zero_separate():
+    """Two motifs with the same features would stay equal on a path from w = 0."""
+    X, y, _ = planted_motif(60, 20, "GATTACA", seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = fit(data=(X, y), problem=MotifSites(4, n_motifs=2), init="smooth", max_iter=9, C=300.0)
+        default = fit(data=(X, y), problem=MotifSites(4, n_motifs=2), max_iter=9)
+    motifs = model.weights_["motif"]
+    assert np.abs(motifs[0] - motifs[1]).max() > 0.01
+    assert np.isfinite(default.history_[0].gap)
+
+
+def test_a_penalty_that_switches_groups_off_takes_cccp(bags):
+    weights = np.ones(22)
+    weights[5] = np.inf
+    with pytest.warns(UserWarning, match="finite penalty"):
+        model = fit(GroupNormSVM, bags, init="smooth", groups="weight", weights=weights)
+    assert model.coef_[5] == 0
+    assert np.array_equal(model.coef_, fit(GroupNormSVM, bags, groups="weight", weights=weights).coef_)
+
+
+FOLLOWERS = {
+    "MinEntropySVM": lambda **more: MinEntropySVM(Candidates(), alpha=np.inf, **more),
+    "IterativeLatentSVM": lambda **more: IterativeLatentSVM(Candidates(loss="exact"), **more),
+    "DissimilaritySVM": lambda **more: DissimilaritySVM(Candidates(loss="exact"), init="smooth", **more),
+    "GroupNormSVM": lambda **more: GroupNormSVM(Candidates(), **more),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWERS)
+@pytest.mark.parametrize("stop", [2, len(POWERS) + 1])
+def test_other_learners_have_the_same_bits_on_threads_and_shards_and_after_ctrl_c(bags, name, stop, tmp_path):
+    settings = {"C": 10.0, "random_state": 0, "verbose": 0}
+    whole = FOLLOWERS[name](**settings, n_jobs=1).fit(*bags)
+    assert len(whole.history_) > len(POWERS)
+    assert np.array_equal(FOLLOWERS[name](**settings, n_jobs=2).fit(*bags).coef_, whole.coef_)
+    shards = bags[0].to_shards(tmp_path / "bags", 3)
+    assert np.array_equal(FOLLOWERS[name](**settings).fit(shards, bags[1]).coef_, whole.coef_)
+    seen, state = [], {"checkpoint": tmp_path / "state"}
+
+    def interrupt(line):
+        seen.append(line)
+        if len(seen) == stop:
+            raise KeyboardInterrupt
+
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        FOLLOWERS[name](**settings, **state, callbacks=[interrupt]).fit(*bags)
+    assert np.array_equal(FOLLOWERS[name](**settings, **state, resume=True).fit(*bags).coef_, whole.coef_)

@@ -125,9 +125,8 @@ class Halving(Generic[S]):
         records = [record for record in race.records if record.history]
         if not records:
             raise KeyboardInterrupt  # nothing was learned yet
-        ends = [
-            record.end_start(self._single.status(record) or (status if is_cut else Status.STOPPED)) for record in records
-        ]
+        others = status if is_cut else Status.STOPPED
+        ends = [record.end_start(self._single.status(record) or others) for record in records]
         runs = RunTable(run for record in ends for run in record.runs)
         best = min(ends, key=lambda record: record.runs[0].objective)
         return Ended(best.best, runs, status if is_cut else runs.best.status, race.n_iterations, self.n_starts)

@@ -117,7 +117,7 @@ def test_one_press_inside_a_latent_fit_counts_once(bags):
             return super().step(task, state)
 
     with pytest.warns(ConvergenceWarning, match="best"):
-        model = LatentSVM(Candidates(), solver=Pressed(), tol=1e-6, callbacks=[lines.append]).fit(X, y)
+        model = LatentSVM(Candidates(), solver=Pressed(), tol=1e-6, init="hidden", callbacks=[lines.append]).fit(X, y)
     assert model.status_ is Status.INTERRUPTED
     assert len(model.history_) == 2
 

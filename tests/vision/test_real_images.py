@@ -32,11 +32,14 @@ def test_mammals_are_all_there():
 def test_mammals_end_where_they_are_reported_to():
     data = mammals()
     train = ~data.is_test[:, 0]
-    model = LatentSVM(Candidates(fit_intercept=False), C=10.0, tol=1e-2, random_state=0).fit(
-        data.X[train], data.y[train]
+    settings = {"C": 10.0, "tol": 1e-2, "random_state": 0}
+    model, smooth = (
+        LatentSVM(Candidates(fit_intercept=False), init=init, **settings).fit(data.X[train], data.y[train])
+        for init in ("hidden", "auto")
     )
     assert abs(model.objective_ - 4.70) < 0.33  # Kumar (2013), table 2.2: 4.70 with a standard deviation of 0.11
     assert model.score(data.X[train], data.y[train]) > 0.98
+    assert smooth.objective_ < 4.45  # below that of self-paced learning there, 4.53
 
 
 @needs("mnist")

@@ -85,8 +85,8 @@ class LatentSVM(Learner):
         `init` gives the hidden values
     init : where a start begins. "smooth" begins at w = 0 and minimises soft objectives, whose maxima are log-sums of
         rising power; each is an iteration of `max_iter`. The first start needs no random numbers. Without sums over
-        outputs it is "auto", with a warning. The first start of "auto" is "smooth" where that was measured to end
-        lower: not for sequences, without sums over outputs, with a pace, where hidden values tie at w = 0, or with
+        outputs it is "auto", with a warning. The first start of "auto" is "smooth" for bags, motifs, transforms
+        and coreference by left links, where that was measured to end lower; but not with a pace, slack rescaling, or
         `max_iter` below 7. Others are "proposed": hidden values that the problem proposes, and random ones after the
         last proposal. (A `Motif` proposes the positions of k-mers that positives have more often.) "hidden"
         draws hidden values at random; "weights" draws w and imputes. An array gives the hidden values; a dict of

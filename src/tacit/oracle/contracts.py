@@ -361,6 +361,10 @@ class Problem(Stored, BaseEstimator, ABC):  # type: ignore[misc]
     takes_shards: bool = False
     """Whether `read` takes `tacit.Shards`. If not, `refuse_shards` says what to do."""
 
+    has_smooth_start: bool = False
+    """Whether ``init="auto"`` begins with a smooth path (`tacit.LatentSVM`). It should be measured first: a path from
+    w = 0 ends in a poor optimum where the mean features of all labels are the same."""
+
     takes_table: bool = True
     """Whether X has a row per sample, as scikit-learn has it; bags, sequences and images are not a table."""
 

@@ -44,6 +44,7 @@ class Candidates(TableProblem):
 
     hidden_losses: tuple[str, ...] = ("exact", "overlap")
     takes_table = False
+    has_smooth_start = True
 
     def read(self, X: Any) -> Any:
         if isinstance(X, Shards):

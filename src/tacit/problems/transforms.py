@@ -72,6 +72,7 @@ class Transforms(ClassProblem):
 
     hidden_losses = ("exact", "angle")
     takes_shards = True
+    has_smooth_start = True
 
     transforms: Any
     n_components: int | None = parameter(optional(whole()), default=None)

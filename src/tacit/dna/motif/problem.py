@@ -173,6 +173,7 @@ class Motif(SequenceProblem):
     """
 
     takes_shards = True
+    has_smooth_start = True
     longest_kmer = "background"
 
     width: int = parameter(whole())

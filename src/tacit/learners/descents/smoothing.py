@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.learners.preparation import has_hidden_states
-from tacit.oracle import Oracle, capability, completes_labels
+from tacit.oracle import Oracle, capability
 from tacit.oracle.capabilities import KnowsPart, SumsOutputs
 from tacit.penalties import Penalty, Quadratic, without_bounds
 from tacit.solvers.quasi_newton import begin, step
@@ -67,14 +67,15 @@ def is_smooth(init: Any) -> bool:
 def takes_path(learner: Any, descent: Any) -> bool:
     """Whether the first start of ``init="auto"`` follows the path, as it does where that was measured to end lower.
 
-    Not with a pace, nor where hidden values are known or tie at w = 0, nor where `max_iter` leaves no room for CCCP.
+    That is a property of the problem. Not with a pace, nor where hidden values are known or tie at w = 0, nor where
+    `max_iter` leaves no room for CCCP.
     """
     oracle = descent.oracle
     if not isinstance(learner.init, str) or learner.init != "auto" or learner.pace is not None:
         return False
-    if learner.max_iter <= len(POWERS) or not descent.prefers_path or not oracle.hidden_unknown().size:
+    if not learner.problem.has_smooth_start or not descent.prefers_path or learner.max_iter <= len(POWERS):
         return False
-    if why_not_smooth(descent) or completes_labels(oracle) or has_ties(oracle):
+    if not oracle.hidden_unknown().size or why_not_smooth(descent) or has_ties(oracle):
         return False
     knower = capability(oracle, KnowsPart)
     return knower is None or knower.known_part() is None

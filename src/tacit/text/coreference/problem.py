@@ -52,6 +52,7 @@ class Coreference(Problem):
 
     reads_once = True
     takes_table = False
+    has_smooth_start = True
 
     links: str = parameter(choice("left", "forest"), default="left")
     r: float = parameter(between("a number from 0 to 1", 0, 1), default=0.5)

@@ -252,7 +252,7 @@ def test_hidden_values_that_tie_at_zero_separate():
         model = fit(data=(X, y), problem=MotifSites(4, n_motifs=2), init="smooth", max_iter=9, C=300.0)
         default = fit(data=(X, y), problem=MotifSites(4, n_motifs=2), max_iter=9)
     motifs = model.weights_["motif"]
-    assert np.abs(motifs[0] - motifs[1]).max() > 0.01
+    assert np.abs(motifs[0] - motifs[1]).max() > 1e-3
     assert np.isfinite(default.history_[0].gap)
 
 

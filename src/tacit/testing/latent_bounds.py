@@ -114,7 +114,6 @@ def bracket_latent(table: LatentTable, w: Array, *, max_nodes: int = 1, max_step
     >>> found.bound <= 0.5 <= found.objective, round(found.gap, 3)
     (True, 0.0)
     """
-    n = len(table.weights)
     best_w = np.asarray(w, dtype=np.float64)
     best = table.objective(best_w)
     root = _begin(table, best_w)
@@ -136,7 +135,6 @@ def bracket_latent(table: LatentTable, w: Array, *, max_nodes: int = 1, max_step
             child, best, best_w = _raise_bound(table, child, best, best_w, max_steps)
             heapq.heappush(queue, (child.bound, n_nodes, child))
     bound = min([closed, best, *(entry[0] for entry in queue)])
-    assert n > 0
     return LatentBracket(bound, best, best_w, n_nodes)
 
 
@@ -157,7 +155,6 @@ def _raise_bound(
     table: LatentTable, node: _Node, best: float, best_w: Array, max_steps: int
 ) -> tuple[_Node, float, Array]:
     """The node with a better bound, after steps of the multipliers; and the lowest objective seen."""
-    n = len(table.weights)
     u, mu, share, since = node.u, node.mu, 1.0, 0
     found = node
     for _ in range(max_steps):
@@ -176,7 +173,6 @@ def _raise_bound(
         if found.bound >= best - 1e-6 * abs(best) or length < 1e-18 or share < 1e-3:
             break
         u = u + share * (best - bound) / length * slope
-    assert n == len(u)
     return found, best, best_w
 
 
@@ -193,7 +189,7 @@ def _minimise_samples(table: LatentTable, allowed: Array, u: Array, mu: Array) -
     )
 
     def gradient(point: Array) -> Array:
-        return fixed - scale * c[:, :, None] ** 2 * (point @ table.gram)
+        return np.asarray(fixed - scale * c[:, :, None] ** 2 * (point @ table.gram))
 
     momentum, ahead = 1.0, mu
     step = 1 / table.lengths[:, None, None]

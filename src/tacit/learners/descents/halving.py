@@ -1,6 +1,6 @@
 """Starts by successive halving: all begin, few go on, one ends; so that ten cost about as much as three.
 
-Source: Jamieson & Talwalkar (2016), "Non-stochastic best arm identification and hyperparameter optimization".
+Source: Karnin, Koren & Somekh (2013); Jamieson & Talwalkar (2016).
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Halving(Generic[S]):
     def restore(self, saved: Mapping[str, Any]) -> Race[S]:
         """The race that a snapshot was taken of; refused unless it fits these samples."""
         n_begun, turn = int(stored_number(saved, "n_begun", 1)), int(stored_number(saved, "turn", 0))
-        is_in = tuple(int(k) for k in stored_array(saved, "is_in", np.shape(saved.get("is_in")), "i"))
+        is_in = tuple(int(k) for k in stored_array(saved, "is_in", np.shape(saved["is_in"]), "i"))
         in_order = list(is_in) == sorted(set(is_in)) and set(is_in) <= set(range(self.n_starts))
         if n_begun > self.n_starts or turn >= n_begun or turn not in is_in or not in_order:
             raise ValueError(f"turn must be one of {self.n_starts} starts that has begun and is in, got {turn}")

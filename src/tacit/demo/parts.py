@@ -55,7 +55,7 @@ def hidden_motif(folder: Path) -> PartReport:
     both = planted_motif(2 * n, LENGTH, MOTIF, noise=NOISE, seed=2)
     train, test = (Planted(*(part[rows] for part in both)) for rows in (slice(n), slice(n, None)))
     problem = Motif(len(MOTIF))
-    latent = LatentSVM(problem, C=C, n_init=MOTIF_RUNS, verbose=0)
+    latent = LatentSVM(problem, C=C, n_init=MOTIF_RUNS, init="proposed", verbose=0)
     models: dict[str, Any] = {
         "3-mers": _count_kmers(3, C),
         "6-mers": _count_kmers(6, 10),
@@ -98,7 +98,7 @@ def rotated_digits(folder: Path) -> PartReport:
     as_they_are = Transforms(rotations(0, 0, 1), n_components=COMPONENTS)
     learners: dict[str, Any] = {
         "no rotation": StructuredSVM(as_they_are, C=C, verbose=0),
-        "hidden rotation, CCCP": LatentSVM(rotation, C=C, n_init=ROTATION_RUNS, verbose=0),
+        "hidden rotation, CCCP": LatentSVM(rotation, C=C, n_init=ROTATION_RUNS, init="hidden", verbose=0),
         "hidden rotation, self-paced": LatentSVM(rotation, C=C, n_init=ROTATION_RUNS, pace=SelfPaced(), verbose=0),
     }
     for model in learners.values():  # compile the kernels before the clock starts

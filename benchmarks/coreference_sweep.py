@@ -20,7 +20,7 @@ from tacit.runtime import Status
 from tacit.text import coreference_scores, mention_pairs, read_conll
 
 BLOCK, BLOCKS = 20, 3
-CS: dict[str, tuple[float, ...]] = {"left": (0.1, 0.3, 1.0, 3.0), "forest": (0.1, 0.3)}
+CS: dict[str, tuple[float, ...]] = {"left": (0.1, 0.3, 1.0, 3.0), "forest": (0.1, 0.3, 1.0)}
 """Values of C by kind of links; a pass over forests takes longer."""
 EPSILON, MAX_ITER = 1.0, 100
 LEARNERS = {"CCCP": None, "self-paced": SelfPaced()}

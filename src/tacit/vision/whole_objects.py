@@ -1,0 +1,128 @@
+"""Boxes around whole objects, from labels alone: two maps of the object, and the median of the boxes that they suggest.
+
+The principal component of the cells of a class (Wei et al. 2017) shows what its photos have in common; the activation
+map (Zhou et al. 2016) shows what separates the class from the others. The first fails where the background is common
+too, the second finds the part that separates. Both are cut at several thresholds, alone and as their mean.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import ndimage
+
+from tacit.data.arrays import Array
+from tacit.vision.boxes import overlap
+from tacit.vision.detectors import learn_components
+from tacit.vision.maps.window_maps import WindowMaps
+
+DEVIATIONS = (-0.2, 0.0, 0.2, 0.4)
+"""Thresholds of the component and of the mean map, in standard deviations of the cells of the class."""
+RANGES = (0.2, 0.3, 0.4, 0.5)
+"""Thresholds of the activation map, as shares of its range in the photo: its scale differs from photo to photo."""
+ACTIVATION_C = 1000.0
+FINER = 4
+"""Boxes are cut from maps that are interpolated to this many points per cell and direction."""
+
+
+class WholeBoxes(NamedTuple):
+    """Boxes of photos, (n, 4), their confidence, (n,) from 0 to 1, and boxes by either map alone."""
+
+    boxes: Array
+    scores: Array
+    by_component: Array
+    by_activation: Array
+
+
+def learn_maps(maps: WindowMaps, labels: Array, n_classes: int) -> Array:
+    """(K, 2, d + 1): weights and offset of component and activation map, by class.
+
+    The cells of the photos of a class have mean 0 and standard deviation 1 in both. With one class there is no
+    activation map, and its weights are 0.
+
+    Parameters
+    ----------
+    maps : reduced maps
+    labels : (n,) the class of every photo, from 0
+    n_classes : K
+    """
+    out = np.zeros((n_classes, 2, maps.values.shape[1] + 1))
+    out[:, 0, :-1] = learn_components(maps, labels, n_classes)
+    out[:, 1, :-1] = _learn_activations(maps.means().astype(np.float64), labels, n_classes)
+    of_cell = np.repeat(labels, maps.lengths)
+    for k in range(n_classes):
+        cells = maps.values[of_cell == k] @ out[k, :, :-1].T
+        if len(cells):
+            scale = np.maximum(cells.std(axis=0), 1e-12) if n_classes > 1 else np.array([cells[:, 0].std() or 1.0, 1.0])
+            out[k, :, -1] = -cells.mean(axis=0)
+            out[k] /= scale[:, None]
+    return out
+
+
+def _learn_activations(means: Array, labels: Array, n_classes: int) -> Array:
+    """(K, d) weights of a classifier of whole photos, applied to cells."""
+    from sklearn.linear_model import LogisticRegression
+
+    if len(np.unique(labels)) < 2:
+        return np.zeros((n_classes, means.shape[1]))
+    centred = means - means.mean(axis=0)
+    scale = max(float(np.sqrt((centred**2).sum(axis=1).mean())), 1e-12)
+    model = LogisticRegression(C=ACTIVATION_C, max_iter=2000).fit(centred / scale, labels)
+    weights = model.coef_ if len(model.classes_) > 2 else np.vstack([-model.coef_, model.coef_])
+    out = np.zeros((n_classes, means.shape[1]))
+    out[model.classes_] = weights
+    return out
+
+
+def find_whole_objects(maps: WindowMaps, labels: Array, weights: Array) -> WholeBoxes:
+    """The box of the object of every photo, and its confidence.
+
+    Parameters
+    ----------
+    maps : reduced maps
+    labels : (n,) the class of every photo, from 0
+    weights : (K, 2, d + 1) of `learn_maps`
+    """
+    out = np.zeros((len(maps), 3, 4))
+    scores = np.zeros(len(maps))
+    has_activation = bool(np.any(weights[:, 1]))
+    for i, label in enumerate(labels.tolist()):
+        cells = maps.values[maps.offsets[i] : maps.offsets[i + 1]]
+        both = (cells @ weights[label, :, :-1].T + weights[label, :, -1]).reshape(*maps.grids[i], 2)
+        size, stride = maps.sizes[i], float(maps.strides[i])
+        component, activation = (_interpolate(both[:, :, j], size, stride) for j in range(2))
+        first = [box_above(component, t, size) for t in DEVIATIONS]
+        second, third = [], []
+        if has_activation:
+            low, reach = float(activation.min()), float(np.ptp(activation))
+            second = [box_above(activation, low + t * reach, size) for t in RANGES]
+            mean = (component + activation) / 2
+            third = [box_above(mean, t, size) for t in DEVIATIONS]
+        boxes = np.array([*first, *second, *third])
+        box = np.median(boxes, axis=0)
+        out[i] = box, np.median(first, axis=0), np.median(second or first, axis=0)
+        scores[i] = float(overlap(boxes, np.broadcast_to(box, boxes.shape)).mean())
+    return WholeBoxes(out[:, 0], scores, out[:, 1], out[:, 2])
+
+
+def _interpolate(cells: Array, size: Array, stride: float) -> Array:
+    """A map with `FINER` points per cell and direction, cut to its photo."""
+    fine = ndimage.zoom(cells, FINER, order=1, grid_mode=True, mode="nearest")
+    columns, rows = np.maximum(np.round(size / stride * FINER), 1).astype(int)
+    return np.asarray(fine[:rows, :columns])
+
+
+def box_above(values: Array, threshold: float, size: Array) -> Array:
+    """(4,) the box of the largest connected part of a map above a threshold; all of the photo where there is none.
+
+    >>> box_above(np.array([[0, 1, 0, 0], [0, 1, 0, 1]]), 0.5, np.array([40, 20]))
+    array([10.,  0., 20., 20.])
+    """
+    parts, count = ndimage.label(values > threshold, np.ones((3, 3)))
+    if not count:
+        return np.array([0.0, 0.0, *size])
+    largest = int(np.argmax(np.bincount(parts.ravel())[1:]))
+    rows, columns = ndimage.find_objects(parts)[largest]
+    step = size / np.array(values.shape[::-1])
+    return np.array([columns.start, rows.start, columns.stop, rows.stop]) * np.tile(step, 2)

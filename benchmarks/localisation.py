@@ -1,12 +1,10 @@
 """Photos with a label each: where is the animal, the plane, the face? With a network, without, and with some boxes.
 
-The network is no part of the repository: `python -m benchmarks.convert_network net.onnx` makes it, and the environment
-variable TACIT_NETWORK names it. Feature maps are kept in the folder for temporary files.
+The network is tacit's own (`tacit network make`). Feature maps are kept in the folder for temporary files.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 import warnings
@@ -20,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedShuffleSplit
 from threadpoolctl import threadpool_limits
 
-from benchmarks.harness import Page, Skipped, interleave, real_data
+from benchmarks.harness import Page, interleave, real_data
 from tacit import LatentSVM, window_maps
 from tacit.apps import Locator
 from tacit.datasets import boxes_csv, find_folder
@@ -39,6 +37,7 @@ from tacit.vision.detectors import (
 )
 from tacit.vision.locator import HANDMADE_PARTS
 from tacit.vision.maps import GradientMap, handmade_maps
+from tacit.vision.maps.lite0 import default_network
 from tacit.vision.maps.window_maps import (
     WindowMaps,
     best_windows,
@@ -79,9 +78,7 @@ def run() -> Page:
         ["data", "features", "method", "IoU ≥ 0.5, %", "mean IoU", "class accuracy, %", "CPU seconds per fit"],
     )
     real_data()
-    network = os.environ.get("TACIT_NETWORK")
-    if network is None:
-        raise Skipped("TACIT_NETWORK names no network; python -m benchmarks.convert_network net.onnx makes it")
+    network = str(default_network())
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         for features in SPLITS:
@@ -167,7 +164,7 @@ def _run_split(scores: Scores, data: Data, train: np.ndarray, test: np.ndarray, 
     rng = np.random.default_rng(number)
     order = rng.permutation(len(train))
     began = time.process_time()
-    locator = Locator(verbose=0, n_jobs=1).fit(maps, y[train])
+    locator = Locator(extent="part", verbose=0, n_jobs=1).fit(maps, y[train])
     seconds = time.process_time() - began
     found = locator.predict(new)
     right = float(np.mean(found.y == y[test]))

@@ -14,6 +14,7 @@ COMMANDS = {
         "tacit.vision.segmenter_command",
         "Segment images from the masks of a few, and boxes or labels of others.",
     ),
+    "network": ("tacit.vision.network_command", "Make or describe the network that photos are described by."),
     "align": ("tacit.text.alignment.command", "Align the words of parallel sentences."),
     "reasons": ("tacit.text.sentences.command", "Find the sentences that decide the labels of documents."),
     "demo": ("tacit.demo.command", "Show tacit on a motif hidden in DNA and on rotated digits (half a minute)."),

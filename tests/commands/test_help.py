@@ -18,7 +18,8 @@ OPTIONS = [
     for option in command.params
     if isinstance(option, click.Option)
 ]
-WITH_INPUTS = {name: command for name, command in ALL.items() if name not in ("demo", "examples", "completion")}
+WITHOUT_FILES = ("completion", "network")
+WITH_INPUTS = {name: command for name, command in ALL.items() if name not in ("demo", "examples", *WITHOUT_FILES)}
 
 
 @pytest.mark.parametrize(("name", "option"), OPTIONS)
@@ -47,11 +48,11 @@ def test_the_same_thing_has_the_same_short_option():
     for name, command in ALL.items():
         for option in command.params:
             assert short.get(option.name) in (None, *option.opts), f"{name}: {option.name}"
-        assert name == "completion" or {"out", "quiet", "verbose"} <= {option.name for option in command.params}
+        assert name in WITHOUT_FILES or {"out", "quiet", "verbose"} <= {option.name for option in command.params}
 
 
 def test_every_output_is_a_folder_of_the_same_option():
-    for name in {*COMMANDS} - {"completion"}:
+    for name in {*COMMANDS} - {*WITHOUT_FILES}:
         assert [option.metavar for option in ALL[name].params if "--out" in option.opts] == ["FOLDER"], name
 
 

@@ -23,7 +23,7 @@ def place(tmp_path_factory):
     table = write_photos(home / "photos", n=10)
     network = write_network(home / "net.onnx")
     arguments = [str(home / "photos"), "--features", str(network), "--evaluate", str(table), "--out", str(home / "out")]
-    assert main(["locate", *arguments, "--quiet"]) == 0
+    assert main(["locate", *arguments, "--extent", "part", "--quiet"]) == 0
     return home
 
 
@@ -46,7 +46,7 @@ def test_labels_alone_place_the_boxes_of_an_easy_object(place):
 
 def test_the_same_seed_gives_the_same_boxes_for_any_number_of_jobs(place, tmp_path):
     arguments = [str(place / "photos"), "--features", str(place / "net.onnx"), "--jobs", "2", "--quiet"]
-    assert main(["locate", *arguments, "--out", str(tmp_path / "again")]) == 0
+    assert main(["locate", *arguments, "--extent", "part", "--out", str(tmp_path / "again")]) == 0
     again = (tmp_path / "again" / "boxes.json").read_bytes()
     assert again == (place / "out" / "boxes.json").read_bytes()
 
@@ -196,8 +196,9 @@ def test_unreadable_exif_data_are_a_warning(tmp_path, recwarn):
 
 def test_hand_made_features_need_no_network_and_say_what_they_lack(tmp_path):
     write_photos(tmp_path / "photos", n=4)
-    assert main(["locate", str(tmp_path / "photos"), "--out", str(tmp_path / "out"), "--quiet"]) == 0
-    assert "No network was given" in (tmp_path / "out" / "report.html").read_text()
+    arguments = [str(tmp_path / "photos"), "--features", "handmade", "--out", str(tmp_path / "out"), "--quiet"]
+    assert main(["locate", *arguments]) == 0
+    assert "Hand-made features" in (tmp_path / "out" / "report.html").read_text()
     assert isinstance(load(tmp_path / "out" / "model.tacit"), Locator)
 
 
@@ -210,3 +211,34 @@ def test_a_locator_is_an_estimator_that_refuses_what_does_not_fit():
         Locator().fit(photos, y, boxes=np.zeros((3, 4)))
     with pytest.raises(TypeError, match="features"):
         Locator(features=3).fit(photos, y)
+
+
+def test_labels_alone_enclose_whole_objects_and_leave_out_photos_without_one(place, tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "rises").symlink_to(place / "photos" / "rises")
+    (tmp_path / "photos" / "none").symlink_to(place / "photos" / "falls")
+    arguments = [str(tmp_path / "photos"), "--features", str(place / "net.onnx"), "--out", str(tmp_path / "out")]
+    assert main(["locate", *arguments, "--quiet"]) == 0
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["method"] == "whole"
+    table = boxes_csv(tmp_path / "out" / "boxes.csv")
+    assert set(table.y.tolist()) == {"rises"}
+    assert len(table.y) == 10
+    assert main(["locate", *arguments, "--extent", "whole", "--boxes", str(place / "photos.csv")]) == 2
+
+
+def test_a_model_names_its_network_where_it_is_missing(place, tmp_path, capsys):
+    network = write_network(tmp_path / "own.onnx")
+    arguments = [str(place / "photos"), "--features", str(network), "--out", str(tmp_path / "out"), "--quiet"]
+    assert main(["locate", *arguments]) == 0
+    network.unlink()
+    arguments = [
+        "--model",
+        str(tmp_path / "out" / "model.tacit"),
+        str(place / "photos"),
+        "--out",
+        str(tmp_path / "new"),
+    ]
+    assert main(["locate", *arguments]) == 1
+    said = capsys.readouterr().err
+    assert "own.onnx" in said
+    assert "SHA-256" in said

@@ -11,9 +11,9 @@ from tacit.problems import Detection
 from tacit.runtime.archive import StorageError, read_archive, write_archive
 from tacit.vision.boxes import overlap
 from tacit.vision.detectors import choose_detector
-from tacit.vision.locator import Photos
 from tacit.vision.locator_command import locator_page
 from tacit.vision.maps.window_maps import WindowMaps, best_types, best_windows, boxes_of, expected_boxes, window_scores
+from tacit.vision.photo_folders import Photos
 from tests.vision.test_detection import planted
 
 QUIET = {"verbose": 0, "n_jobs": 1, "random_state": 0}

@@ -1,12 +1,11 @@
-"""`Locator`: object localisation from photos with a class each; photos from folders, and boxes from tables."""
+"""`Locator`: object localisation from photos with a class each, and from boxes drawn in some of them."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,21 +14,21 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import StructuredSVM
 from tacit.data.arrays import Array, is_table
 from tacit.data.labels import find_labels, read_labels
-from tacit.data.parameters import numbers, reason, shorten, whole_number
-from tacit.data.reading import find_folder, find_path, quote
-from tacit.data.specs import estimator, instance, optional, parameter, positive, table, whole
+from tacit.data.parameters import numbers, shorten, whole_number
+from tacit.data.specs import choice, estimator, instance, optional, parameter, positive, table, whole
 from tacit.learners.application import Application
 from tacit.oracle import Schema
 from tacit.problems import Multiclass
 from tacit.runtime import Status
-from tacit.vision.box_files import read_table
-from tacit.vision.boxes import FoundBoxes, match_rows, take_boxes
+from tacit.vision.boxes import FoundBoxes, overlap
 from tacit.vision.detection import Detection
 from tacit.vision.detectors import LABEL_WINDOWS, LATENT_C, Recipe, choose_detector
 from tacit.vision.maps.handmade import handmade_maps
-from tacit.vision.maps.network import read_features
+from tacit.vision.maps.lite0 import default_network
+from tacit.vision.maps.network import NetworkMap, read_features
 from tacit.vision.maps.photo_maps import MapShards, window_maps
 from tacit.vision.maps.window_maps import (
+    SAME,
     WindowMaps,
     best_types,
     boxes_of,
@@ -37,7 +36,8 @@ from tacit.vision.maps.window_maps import (
     measure_temperature,
     window_scores,
 )
-from tacit.vision.photos import ENDINGS, image_folder, image_sources, is_image, photo_pixels, read_photo
+from tacit.vision.photos import image_sources, photo_pixels
+from tacit.vision.whole_objects import find_whole_objects, learn_maps
 
 LABEL_C = (10.0, 100.0, 1000.0)
 """Values of C of the classifier of whole photos; cross-validation chooses one."""
@@ -47,28 +47,34 @@ MAX_TYPES = 50
 """Limit of hidden types of the object: each needs its own drawn boxes, so more is almost certainly a typo."""
 HANDMADE_PARTS = 4
 """Pieces of a window across, and down, with hand-made features, which do not encode the layout."""
-MIN_SIDE = 16
-"""Least width and height of a photo, in pixels."""
+BACKGROUND = ("background", "negatives", "none")
+"""Classes of photos without an object: they teach what the other classes are not, and get no box."""
+EXTENTS = ("auto", "part", "whole")
+WHOLE_SIDE = 640
+"""Longest side of photos for boxes around whole objects, in pixels: their maps must be finer than those of windows."""
 
 
 @estimator
 class Locator(Application):
     """Weakly supervised object localisation: from the classes of photos alone, or with boxes drawn in some of them.
 
-    The label comes from the mean of the feature map, by a linear classifier, so that the search for boxes never costs
-    accuracy. The window is the one of the highest score (u + v_y)·φ: v_y by class from labels, u shared by all classes
+    Labels do not say whether the object or its most typical part is meant: see ``extent``. The label comes from the
+    mean of the feature map, by a linear classifier, so that the search for boxes never costs accuracy. Boxes around
+    whole objects come from two maps of each class, see `tacit.vision.whole_objects`. Otherwise the window is the one of the highest score (u + v_y)·φ: v_y by class from labels, u shared by all classes
     from drawn boxes. How these are learned is chosen automatically: see ``method_``.
 
     Parameters
     ----------
-    features : the path of a network in ONNX format, "handmade" (gradients, textures, colours and visual words), or a
-        map of `tacit.vision.maps`
+    features : "network" (EfficientNet-Lite0, of the extra ``net``), the path of a network in ONNX format, "handmade"
+        (gradients, textures, colours and visual words), or a map of `tacit.vision.maps`
     n_components : principal components of the cells that windows see
     latent_C : C of the latent SVM; small, see the docs
     parts : pieces of a window across, and down, each with its own weights, where boxes are drawn; None for 4 with
         hand-made features, which do not encode the layout, and 1 with others. From labels alone it is 1
     types : hidden types of the object, each with its own weights: kinds that look different, learned from drawn boxes.
         One detector with types is then shared by all classes
+    extent : what boxes of labels alone enclose: "whole" for the whole object, "part" for the part that separates the
+        classes best, such as heads. "auto" prefers the whole object; with drawn boxes these show the extent
     cache : a folder that keeps feature maps
     spool : a folder for temporary files with all feature maps; only their principal components are then in memory.
         The result is the same
@@ -79,8 +85,8 @@ class Locator(Application):
     Attributes
     ----------
     classes_ : the labels
-    method_ : how windows are scored. From labels: "agreed" (a detector learned from boxes on which two methods agree),
-        "latent", or "agreed and latent" (the latter for classes in which they disagree). From drawn boxes: "shared",
+    method_ : how boxes are found. From labels: "whole" (component and activation map of the class), "agreed"
+        (a detector learned from boxes on which two methods agree), "latent", or "agreed and latent" (the latter for classes in which they disagree). From drawn boxes: "shared",
         "shared and latent", or "types"
     found_ : the boxes of the training photos, given their labels, and the confidence of each
     found_types_ : (n,) the types of the objects in them, from 0
@@ -108,6 +114,7 @@ class Locator(Application):
     latent_C: float = parameter(positive, default=LATENT_C)
     parts: int | None = parameter(optional(whole(1, 8)), default=None)
     types: int = parameter(whole(1, MAX_TYPES), default=1)
+    extent: str = parameter(choice(*EXTENTS), default="auto")
     cache: str | os.PathLike[str] | None = None
     spool: str | os.PathLike[str] | None = None
     random_state: int = parameter(whole(0, 2**32 - 1), default=0)
@@ -117,12 +124,12 @@ class Locator(Application):
     def check_parameters(self) -> None:
         super().check_parameters()
         if not self._is_handmade:
-            read_features(self.features)
+            self._network_map()
 
     def check(self) -> None:
         """As of every application, but without the network, which is needed only to describe photos."""
         if not isinstance(self.features, str):
-            raise ValueError("features in a model file must be 'handmade' or the path of a network")
+            raise ValueError("features in a model file must be 'handmade', 'network' or the path of a network")
         super().check_parameters()
         self.check_learned()
 
@@ -135,6 +142,13 @@ class Locator(Application):
         for name, size in (("coef_", n_params), ("mean_", n_features), ("scale_", n_features)):
             if len(getattr(self, name)) != size:
                 raise ValueError(f"{name} must have {size} numbers, as schema_, got {len(getattr(self, name))}")
+        is_whole: Any = getattr(self, "is_whole_", None)
+        weights: Any = getattr(self, "map_weights_", None)
+        if not isinstance(is_whole, bool):
+            raise ValueError(f"is_whole_ must be True or False, got {shorten(is_whole)}")
+        shape = (2 * len(self.classes_), whole_number("n_components_", getattr(self, "n_components_", None)) + 1)
+        if is_whole and not (is_table(weights, 2, "f") and weights.shape == shape and np.isfinite(weights).all()):
+            raise ValueError(f"map_weights_ must be finite numbers of shape {shape}, got {shorten(weights)}")
         n = len(self.found_boxes_)
         labels, kinds = getattr(self, "found_labels_", None), getattr(self, "found_types_", None)
         if not isinstance(labels, np.ndarray) or labels.shape != (n,) or len(self.found_scores_) != n:
@@ -159,13 +173,20 @@ class Locator(Application):
         boxes : (n, 4) drawn boxes in the order of the photos, in pixels; a row of NaN for a photo without a box
         """
         self.check_parameters()
+        drawn = None if boxes is None else numbers("boxes", boxes)
+        count = 0 if drawn is None or drawn.ndim != 2 else int(np.sum(~np.isnan(drawn).any(axis=1)))
+        self.has_boxes_ = count >= MIN_BOXES
+        if self.has_boxes_ and self.extent != "auto":
+            raise ValueError(
+                f"extent={self.extent!r} is for labels alone, but {count} boxes are drawn, which show the extent; set "
+                "extent='auto', or leave the boxes out"
+            )
+        self.is_whole_ = not self.has_boxes_ and self.extent != "part"
         maps = self._fit_maps(photos)
         y = read_labels(y, len(maps))
-        drawn = np.full((len(maps), 4), np.nan) if boxes is None else numbers("boxes", boxes)
+        drawn = np.full((len(maps), 4), np.nan) if drawn is None else drawn
         if drawn.shape != (len(maps), 4):
             raise ValueError(f"boxes must have shape {(len(maps), 4)}, NaN for no box, got {drawn.shape}")
-        count = int(np.sum(~np.isnan(drawn).any(axis=1)))
-        self.has_boxes_ = count >= MIN_BOXES
         if self.types > 1 and count < max(int(self.types), MIN_BOXES):
             raise ValueError(f"types={self.types} needs a drawn box per type, got {count}; draw more, or set types=1")
         usual = HANDMADE_PARTS if self._is_handmade else 1
@@ -178,6 +199,9 @@ class Locator(Application):
         self.schema_ = problem.schema(maps, y)
         self._fit_labeller(maps, y)
         reduced = maps.with_values(problem.reduce(maps.values, self.schema_))
+        if self.is_whole_:
+            self._fit_whole(reduced, y)
+            return self
         settings = {"verbose": self.verbose, "n_jobs": self.n_jobs, "random_state": int(self.random_state)}
         settings["parts"] = self.parts_
         latent_C, types = float(self.latent_C), int(self.types)
@@ -202,9 +226,40 @@ class Locator(Application):
         self.found_types_ = best_types(reduced, by_type)
         self.steps_ = {name: boxes_of(reduced, windows) for name, windows in recipe.steps.items()}
         self.other_boxes_ = {name: boxes_of(reduced, windows) for name, windows in recipe.others.items()}
-        is_open = np.asarray(np.isnan(drawn).any(axis=1))
+        self._order_open(np.asarray(np.isnan(drawn).any(axis=1)))
+
+    def _fit_whole(self, reduced: WindowMaps, y: Array) -> None:
+        labels, k = find_labels(self.classes_, y), len(self.classes_)
+        weights = learn_maps(reduced, labels, k)
+        self.map_weights_ = weights.reshape(2 * k, -1)
+        self.coef_, self.temperature_ = np.zeros(self.schema_.n_params), 1.0
+        found = find_whole_objects(reduced, labels, weights)
+        self.found_boxes_, self.found_scores_, self.found_labels_ = found.boxes, found.scores, y
+        self.found_types_, self.steps_ = np.zeros(len(y), dtype=np.int64), {}
+        self.other_boxes_ = {"component": found.by_component, "activation map": found.by_activation}
+        is_object = ~self.is_background(y)
+        same = overlap(found.by_component, found.by_activation)[is_object] >= SAME
+        self.method_ = "whole"
+        self.evidence_ = {
+            "component and activation map find the same box": float(same.mean()) if same.size else 0.0,
+            "mean confidence": float(found.scores[is_object].mean()) if same.size else 0.0,
+        }
+        self.advice_ = (
+            f"boxes around whole objects, learned from labels alone; mean confidence "
+            f"{self.evidence_['mean confidence']:.2f}. Labels do not say how much of the object is meant: look at the "
+            "boxes, use extent='part' for its most typical part, or draw boxes in a dozen of the photos listed"
+        )
+        self._order_open(np.ones(len(y), dtype=bool))
+
+    def _order_open(self, is_open: Array) -> None:
+        """The photos where a box would help, the least confident first; photos without an object need none."""
         order = np.argsort(self.found_scores_, kind="stable")
-        self.least_sure_ = order[is_open[order]]
+        self.least_sure_ = order[(is_open & ~self.is_background(self.found_labels_))[order]]
+
+    @staticmethod
+    def is_background(y: Any) -> Array:
+        """Whether photos of these classes have no object, by the name of the class: `BACKGROUND`."""
+        return np.isin(np.char.lower(np.asarray(y).astype(np.str_)), BACKGROUND)
 
     @property
     def found_(self) -> FoundBoxes:
@@ -233,6 +288,9 @@ class Locator(Application):
         if (labels < 0).any():
             raise ValueError(f"{shorten(str(y[int(np.argmin(labels))]))} is not a class of the training photos")
         reduced = maps.with_values(self._problem().reduce(maps.values, self.schema_))
+        if self.is_whole_:
+            weights = self.map_weights_.reshape(len(self.classes_), 2, -1)
+            return FoundBoxes(y, *find_whole_objects(reduced, labels, weights)[:2])
         scores = self._score_types(reduced, labels).max(axis=1)
         return FoundBoxes(y, *expected_boxes(reduced, scores, self.temperature_))
 
@@ -284,7 +342,7 @@ class Locator(Application):
             maker = handmade_maps(int(self.random_state)).fit(_pixels(photos))
             self.words_ = maker.maps[-1].centres_
         else:
-            maker = read_features(self.features)
+            maker = self._network_map()
             self.network_ = maker.digest()
         return self._describe(photos, maker)
 
@@ -300,12 +358,7 @@ class Locator(Application):
             maker = handmade_maps(int(self.random_state))
             maker.maps[-1].centres_ = self.words_
         else:
-            maker = read_features(self.features)
-            if self.network_ is not None and maker.digest() != self.network_:
-                raise ValueError(
-                    f"the network {shorten(str(self.features))} differs from that of the fit; use the same file, or "
-                    "fit again"
-                )
+            maker = self._fitted_network()
         return self._place_windows(self._describe(photos, maker))
 
     def _describe(self, photos: Any, maker: Any) -> WindowMaps | MapShards:
@@ -313,6 +366,31 @@ class Locator(Application):
         if self.spool is not None:
             return MapShards.write_in(self.spool, photos, maker, **settings)
         return window_maps(photos, maker, **settings)
+
+    def _network_map(self) -> Any:
+        """The checked map maker; networks see larger photos where whole objects are found."""
+        features = default_network() if isinstance(self.features, str) and self.features == "network" else self.features
+        maker = read_features(features)
+        if isinstance(maker, NetworkMap) and maker is not self.features and getattr(self, "is_whole_", False):
+            maker.side = WHOLE_SIDE
+        return maker
+
+    def _fitted_network(self) -> Any:
+        """The network of the fit, by its checksum, whatever the path is now."""
+        wanted = str(self.network_ or "").split(" ")[0]
+        try:
+            maker = self._network_map()
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"the network of this model is missing: {Path(str(self.features)).name!r} with the SHA-256 {wanted}; "
+                "give its path (--features)"
+            ) from error
+        if self.network_ is not None and maker.digest() != self.network_:
+            raise ValueError(
+                f"the network {shorten(str(self.features))} differs from that of the fit, whose SHA-256 is {wanted}; "
+                "use the same file, or fit again"
+            )
+        return maker
 
     def use_network(self, path: str | os.PathLike[str]) -> None:
         """Read the network from another path; it must be the same file."""
@@ -323,99 +401,3 @@ def _pixels(photos: Any) -> list[Array]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # EXIF warnings come when the photo is described
         return [photo_pixels(source) for source in image_sources(photos)]
-
-
-class Photos(NamedTuple):
-    """Photos that can be read, and what is known of them.
-
-    Attributes
-    ----------
-    files : their paths
-    names : relative to the folder, for exports
-    y : (n,) their classes; empty strings for new photos
-    sizes : (n, 2) width and height after EXIF orientation
-    left_out : (path, reason) of those that cannot be read
-    """
-
-    files: list[Path]
-    names: list[str]
-    y: Array
-    sizes: Array
-    left_out: list[tuple[str, str]]
-
-
-def read_photo_folder(folder: str | os.PathLike[str]) -> Photos:
-    """The photos of a folder that has one subfolder per class; those that cannot be read are left out, with a warning.
-
-    At least two classes are needed.
-    """
-    path = find_folder(folder, "photos")
-    files, y = image_folder(path)
-    photos = _keep_readable(files, [file.relative_to(path).as_posix() for file in files], y)
-    found = np.unique(photos.y)
-    if found.size < 2:
-        raise ValueError(
-            f"{quote(path)} must have photos of at least two classes, got only {str(found[0])!r}; add a subfolder with "
-            "photos of something else"
-        )
-    return photos
-
-
-def list_photos(sources: Sequence[str | os.PathLike[str]]) -> Photos:
-    """New photos: files, and all photos in folders and their subfolders."""
-    files: list[Path] = []
-    names: list[str] = []
-    for source in sources:
-        path = find_path(source)
-        if os.path.isdir(path):
-            inside = sorted(file for file in path.rglob("*") if is_image(file) and file.is_file())
-            files += inside
-            names += [file.relative_to(path).as_posix() for file in inside]
-        elif os.path.isfile(path):
-            files.append(path)
-            names.append(path.name)
-        else:
-            raise FileNotFoundError(f"the photo {quote(path)} does not exist")
-    if not files:
-        raise FileNotFoundError(f"{quote(sources[0])} contains no photos ({' '.join(ENDINGS)})")
-    if len(set(names)) < len(names):
-        names = [str(file) for file in files]
-    return _keep_readable(files, names, np.full(len(files), ""))
-
-
-def _keep_readable(files: list[Path], names: list[str], y: Array) -> Photos:
-    kept: list[int] = []
-    sizes: list[tuple[int, int]] = []
-    left_out: list[tuple[str, str]] = []
-    for i, file in enumerate(files):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # EXIF warnings come when the photo is described
-                height, width = read_photo(file).shape[:2]
-            if min(width, height) < MIN_SIDE:
-                raise ValueError(f"{quote(file)} has {width} × {height} pixels, but {MIN_SIDE} × {MIN_SIDE} are needed")
-        except (ValueError, OSError) as error:
-            left_out.append((names[i], reason(error)))
-            warnings.warn(f"left out: {reason(error)}", RuntimeWarning, stacklevel=3)
-            continue
-        kept.append(i)
-        sizes.append((width, height))
-    if not kept:
-        raise ValueError(f"none of {len(files)} photos can be read; the first error: {left_out[0][1]}")
-    return Photos([files[i] for i in kept], [names[i] for i in kept], y[kept], np.array(sizes), left_out)
-
-
-def join_drawn_boxes(table: Any, photos: Photos) -> Array:
-    """(n, 4) the drawn boxes of photos, joined by file name; NaN for photos without a box.
-
-    Parameters
-    ----------
-    table : the path of a CSV file, a COCO file (.json), a VOC file (.xml) or a folder of those
-    photos : that the boxes belong to; of several boxes in one photo the largest counts
-    """
-    boxes = read_table(table)
-    names = [*photos.names, *(name for name, _ in photos.left_out)]
-    rows = match_rows(boxes, names, several="largest")[: len(photos.files)]
-    drawn = take_boxes(boxes, rows, photos.names, lambda i: tuple(photos.sizes[i].tolist()))
-    limits = np.tile(photos.sizes, 2).astype(np.float64)
-    return np.asarray(np.clip(drawn, 0.0, limits))

@@ -16,6 +16,7 @@ from tacit import load
 from tacit.commands import (
     INPUT_FILE,
     INPUT_FILE_OR_FOLDER,
+    Choice,
     CommandRun,
     count_noun,
     examples,
@@ -41,13 +42,15 @@ from tacit.report import (
 )
 from tacit.vision.box_files import write_boxes_coco, write_boxes_csv
 from tacit.vision.boxes import FoundBoxes, overlap
-from tacit.vision.locator import MAX_TYPES, Locator, Photos, join_drawn_boxes, list_photos, read_photo_folder
+from tacit.vision.locator import EXTENTS, MAX_TYPES, Locator
+from tacit.vision.photo_folders import Photos, join_drawn_boxes, list_photos, read_photo_folder
 from tacit.vision.photos import pillow, read_photo, scale_image
 from tacit.vision.window_types import mean_type_images
 
 EXAMPLES = examples(
-    "tacit locate photos --features net.onnx --out found",
-    "tacit locate photos --features net.onnx --boxes some_boxes.csv",
+    "tacit locate photos --out found",
+    "tacit locate photos --boxes some_boxes.csv --out found",
+    "tacit locate photos --extent part --features net.onnx",
     "tacit locate --model found/model.tacit new_photos --out new",
 )
 SHOWN = 8
@@ -56,6 +59,16 @@ THUMBNAIL = 200
 TYPE_SIDE, TYPE_EXAMPLES = 96, 5
 """Pixels of the mean image of a type, and photos shown beside it."""
 BLUE, ORANGE, GREY, GREEN = (31, 119, 220), (240, 140, 20), (150, 150, 150), (20, 150, 60)
+
+
+class FeaturesType(click.ParamType[str]):
+    """The name of features, or the path of a network."""
+
+    name = "features"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The value as a text; a path must exist."""
+        return value if value in ("network", "handmade") else str(INPUT_FILE.convert(value, param, ctx))
 
 
 @click.command(epilog=EXAMPLES)
@@ -70,9 +83,16 @@ BLUE, ORANGE, GREY, GREEN = (31, 119, 220), (240, 140, 20), (150, 150, 150), (20
 )
 @click.option(
     "--features",
-    type=INPUT_FILE,
-    metavar="NET.onnx",
-    help="Neural network that computes feature maps; without it, hand-made features are used.",
+    type=FeaturesType(),
+    default="network",
+    metavar="NET.onnx|network|handmade",
+    help="Features of photos: a neural network in ONNX format, tacit's own network, or hand-made features.",
+)
+@click.option(
+    "--extent",
+    type=Choice(EXTENTS),
+    default="auto",
+    help="What boxes from labels alone enclose: the whole object (auto prefers it), or its most typical part.",
 )
 @number_option(
     "--types", 1, "Number of hidden types of the object (views, breeds), learned from --boxes.", most=MAX_TYPES
@@ -86,7 +106,8 @@ def locate(
     images: tuple[Path, ...],
     boxes: Path | None,
     evaluate: Path | None,
-    features: Path | None,
+    features: str,
+    extent: str,
     types: int,
     model: Path | None,
     **keeping: Path | None,
@@ -103,14 +124,17 @@ def locate(
             raise click.UsageError("--boxes and --model exclude each other; leave one of them out")
         _locate_new(run, images, evaluate, features, model, folders)
         return
+    if extent != "auto" and boxes is not None:
+        raise click.UsageError(
+            "--extent is for labels alone: drawn boxes show the extent; leave --extent or --boxes out"
+        )
     if types > 1 and boxes is None:
         raise click.UsageError("--types above 1 needs drawn boxes to learn from; give --boxes too")
     if len(images) > 1:
         raise click.UsageError(f"IMAGES must be one folder without --model, got {len(images)} paths; put them into one")
-    network = "handmade" if features is None else str(features)
-    locator = Locator(network, types=types, **folders, **run.settings)
+    locator = Locator(features, types=types, extent=extent, **folders, **run.settings)
     locator.check_parameters()  # it reads the network, so an error may be about a file
-    with run.writing(*_files(boxes, evaluate, features)) as folder:
+    with run.writing(*_files(boxes, evaluate, Path(features))) as folder:
         photos = read_photo_folder(images[0])
         drawn = None if boxes is None else join_drawn_boxes(boxes, photos)
         truth = None if evaluate is None else join_drawn_boxes(evaluate, photos)
@@ -129,7 +153,7 @@ def _locate_new(
     run: CommandRun,
     images: tuple[Path, ...],
     evaluate: Path | None,
-    features: Path | None,
+    features: str,
     model: Path,
     folders: dict[str, Any],
 ) -> None:
@@ -137,9 +161,9 @@ def _locate_new(
     if not isinstance(locator, Locator):
         raise ValueError(f"{model} must be a model of tacit locate, got a {type(locator).__name__}")
     locator.set_params(**folders, n_jobs=run.jobs, verbose=run.verbose)
-    if features is not None:
+    if features not in ("network", "handmade"):
         locator.use_network(features)
-    with run.writing(*_files(model, evaluate, features)) as folder:
+    with run.writing(*_files(model, evaluate, Path(features))) as folder:
         photos = list_photos(images)
         truth = None if evaluate is None else join_drawn_boxes(evaluate, photos)
         found = locator.predict(photos.files)
@@ -160,9 +184,11 @@ def _write(
     truth: Array | None,
     drawn: Array | None,
 ) -> None:
-    table = found.table(photos.names, photos.sizes)
-    write_boxes_coco(folder.path("boxes.json"), table, scores=found.scores)
-    write_boxes_csv(folder.path("boxes.csv"), table, scores=found.scores)
+    has_object = np.flatnonzero(~locator.is_background(found.y))
+    shown = FoundBoxes(found.y[has_object], found.boxes[has_object], found.scores[has_object])
+    table = shown.table([photos.names[i] for i in has_object], photos.sizes[has_object])
+    write_boxes_coco(folder.path("boxes.json"), table, scores=shown.scores)
+    write_boxes_csv(folder.path("boxes.csv"), table, scores=shown.scores)
     page = locator_page(locator, photos, found, truth=truth, drawn=drawn, command=run.command_line, was_cut=run.status)
     folder.write_text("report.html", render(page))
     facts = {"photos": len(photos.files), "left_out": photos.left_out, "method": locator.method_}
@@ -235,6 +261,7 @@ def locator_page(
     show = _Gallery(photos, found, steps, truth if truth is not None else drawn)
     sections = [_summary(locator, photos, is_training), *_evaluation(found, truth)]
     order = np.argsort(-found.scores, kind="stable")
+    order = order[~locator.is_background(found.y)[order]]
     legend = "Blue is the box that was found"
     if steps:
         legend += ", grey the start, orange an iteration in the middle"
@@ -259,6 +286,7 @@ def locator_page(
 
 def _summary(locator: Locator, photos: Photos, is_training: bool) -> Section:
     names = {
+        "whole": "two maps of the whole object, by its principal component and by a classifier of the labels",
         "latent": "a latent SVM on the labels",
         "agreed": "one detector for all classes, from boxes on which two methods agree",
         "agreed and latent": "one detector from boxes on which two methods agree, a latent SVM for the other classes",
@@ -277,8 +305,8 @@ def _summary(locator: Locator, photos: Photos, is_training: bool) -> Section:
         blocks.append(Notice(locator.advice_[:1].upper() + locator.advice_[1:] + ".", "plain"))
     if locator.words_ is not None and not locator.has_boxes_:
         warning = (
-            "No network was given. Hand-made features separate classes, but from labels alone they rarely find the "
-            "object: give a network (--features), or draw boxes (--boxes)."
+            "Hand-made features separate classes, but from labels alone they rarely find the "
+            "object: leave --features out, or draw boxes (--boxes)."
         )
         blocks.append(Notice(warning, "warning"))
     return Section("What was found", blocks)
@@ -335,7 +363,8 @@ def _disagreement(locator: Locator, photos: Photos) -> list[Section]:
     (name, boxes), *rest = locator.other_boxes_.items()
     against, other = rest[0] if rest else ("the boxes found", locator.found_boxes_)
     shared = overlap(boxes, other)
-    worst = np.argsort(shared, kind="stable")[:SHOWN]
+    worst = np.argsort(shared, kind="stable")
+    worst = worst[~locator.is_background(locator.found_labels_)[worst]][:SHOWN]
     gallery = _Gallery(photos, locator.found_, {"other": boxes, "first": other}, None)
     legend = (
         f"Photos in which two methods find different boxes ({name} orange, {against} grey, the final box blue): "

@@ -22,6 +22,10 @@ DEVIATIONS = (-0.2, 0.0, 0.2, 0.4)
 RANGES = (0.2, 0.3, 0.4, 0.5)
 """Thresholds of the activation map, as shares of its range in the photo: its scale differs from photo to photo."""
 ACTIVATION_C = 1000.0
+EDGE_PENALTY = 0.05
+EDGE = 0.02
+"""A box within this share of the photo's side reaches its edge, which lowers the confidence: maps that fail often cover
+the photo to its edge."""
 FINER = 4
 """Boxes are cut from maps that are interpolated to this many points per cell and direction."""
 
@@ -78,6 +82,9 @@ def _learn_activations(means: Array, labels: Array, n_classes: int) -> Array:
 def find_whole_objects(maps: WindowMaps, labels: Array, weights: Array) -> WholeBoxes:
     """The box of the object of every photo, and its confidence.
 
+    The confidence is the mean of two numbers: the mean IoU of the box with all those that it is the median of, and the
+    IoU of the boxes by either map alone. It is lower for a box that reaches edges of the photo.
+
     Parameters
     ----------
     maps : reduced maps
@@ -88,22 +95,35 @@ def find_whole_objects(maps: WindowMaps, labels: Array, weights: Array) -> Whole
     scores = np.zeros(len(maps))
     has_activation = bool(np.any(weights[:, 1]))
     for i, label in enumerate(labels.tolist()):
-        cells = maps.values[maps.offsets[i] : maps.offsets[i + 1]]
-        both = (cells @ weights[label, :, :-1].T + weights[label, :, -1]).reshape(*maps.grids[i], 2)
-        size, stride = maps.sizes[i], float(maps.strides[i])
-        component, activation = (_interpolate(both[:, :, j], size, stride) for j in range(2))
-        first = [box_above(component, t, size) for t in DEVIATIONS]
-        second, third = [], []
-        if has_activation:
-            low, reach = float(activation.min()), float(np.ptp(activation))
-            second = [box_above(activation, low + t * reach, size) for t in RANGES]
-            mean = (component + activation) / 2
-            third = [box_above(mean, t, size) for t in DEVIATIONS]
-        boxes = np.array([*first, *second, *third])
+        size = maps.sizes[i]
+        first, second, third = suggest_boxes(maps, i, weights[label])
+        boxes = np.concatenate([first, second, third]) if has_activation else first
         box = np.median(boxes, axis=0)
-        out[i] = box, np.median(first, axis=0), np.median(second or first, axis=0)
-        scores[i] = float(overlap(boxes, np.broadcast_to(box, boxes.shape)).mean())
+        out[i] = box, np.median(first, axis=0), np.median(second if has_activation else first, axis=0)
+        stable = float(overlap(boxes, np.broadcast_to(box, boxes.shape)).mean())
+        agreed = float(overlap(out[i, 1:2], out[i, 2:3])[0]) if has_activation else stable
+        margin = np.concatenate([box[:2], size - box[2:]]) / np.tile(size, 2)
+        scores[i] = np.clip((stable + agreed) / 2 - EDGE_PENALTY * np.count_nonzero(margin < EDGE), 0.0, 1.0)
     return WholeBoxes(out[:, 0], scores, out[:, 1], out[:, 2])
+
+
+def suggest_boxes(maps: WindowMaps, i: int, weights: Array) -> tuple[Array, Array, Array]:
+    """The boxes of photo i by its component, by its activation map, and by the mean of both, one per threshold."""
+    size = maps.sizes[i]
+    component, activation = fine_maps(maps, i, weights)
+    levels = float(activation.min()) + np.array(RANGES) * float(np.ptp(activation))
+    mean = (component + activation) / 2
+    cuts = ((component, DEVIATIONS), (activation, levels.tolist()), (mean, DEVIATIONS))
+    first, second, third = (np.array([box_above(values, t, size) for t in above]) for values, above in cuts)
+    return first, second, third
+
+
+def fine_maps(maps: WindowMaps, i: int, weights: Array) -> tuple[Array, Array]:
+    """Component and activation map of photo i, interpolated, by weights (2, d + 1) of its class."""
+    cells = maps.values[maps.offsets[i] : maps.offsets[i + 1]]
+    both = (cells @ weights[:, :-1].T + weights[:, -1]).reshape(*maps.grids[i], 2)
+    size, stride = maps.sizes[i], float(maps.strides[i])
+    return _interpolate(both[:, :, 0], size, stride), _interpolate(both[:, :, 1], size, stride)
 
 
 def _interpolate(cells: Array, size: Array, stride: float) -> Array:
@@ -125,4 +145,4 @@ def box_above(values: Array, threshold: float, size: Array) -> Array:
     largest = int(np.argmax(np.bincount(parts.ravel())[1:]))
     rows, columns = ndimage.find_objects(parts)[largest]
     step = size / np.array(values.shape[::-1])
-    return np.array([columns.start, rows.start, columns.stop, rows.stop]) * np.tile(step, 2)
+    return np.asarray(np.array([columns.start, rows.start, columns.stop, rows.stop]) * np.tile(step, 2))

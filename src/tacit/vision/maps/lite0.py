@@ -217,10 +217,10 @@ def read_weights(content: bytes) -> dict[str, Array]:
         storage = storages[key]
         stream.read(8)  # the size again
         flat[key] = np.frombuffer(stream.read(storage.size * np.dtype(storage.dtype).itemsize), storage.dtype)
-    return {name: _strided(flat[tensor.storage], tensor) for name, (_, tensor) in table.items()}
+    return {name: _copy_tensor(flat[tensor.storage], tensor) for name, (_, tensor) in table.items()}
 
 
-def _strided(flat: Array, tensor: Tensor) -> Array:
+def _copy_tensor(flat: Array, tensor: Tensor) -> Array:
     """A contiguous copy of a tensor, whose places must lie in its storage."""
     index = np.full((), tensor.offset)
     for size, step in zip(tensor.shape, tensor.steps, strict=True):
@@ -268,7 +268,7 @@ class _Graph:
         x = self.add("Conv", inputs, b"".join(_block(5, one) for one in attributes))
         if not is_bounded:
             return x
-        limits = [self.constant(np.float32(limit)) for limit in (0, 6)]
+        limits = [self.constant(np.array(limit)) for limit in (0, 6)]
         return self.add("Clip", [x, *limits], out=out)
 
 

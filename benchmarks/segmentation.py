@@ -19,8 +19,8 @@ from tacit import IterativeLatentSVM, RegionGraphs, SelfPaced, StructuredSVM, re
 from tacit.apps import Segmenter
 from tacit.vision.regions.features import REGION_SCALES
 from tacit.vision.regions.labels import tightest_box
+from tacit.vision.regions.masks import read_mask
 from tacit.vision.segmenter import FOLDS, C_with_filled_boxes, accuracy_and_iou, choose_C, learn_regions, region_problem
-from tacit.vision.segmenter_command import read_mask
 
 DRAWS = 9
 FIRST_DRAW = 100

@@ -60,7 +60,8 @@ class Locator(Application):
 
     Labels do not say whether the object or its most typical part is meant: see ``extent``. The label comes from the
     mean of the feature map, by a linear classifier, so that the search for boxes never costs accuracy. Boxes around
-    whole objects come from two maps of each class, see `tacit.vision.whole_objects`. Otherwise the window is the one of the highest score (u + v_y)·φ: v_y by class from labels, u shared by all classes
+    whole objects come from two maps of each class, see `tacit.vision.whole_objects`. Otherwise the window is the one
+    of the highest score (u + v_y)·φ: v_y by class from labels, u shared by all classes
     from drawn boxes. How these are learned is chosen automatically: see ``method_``.
 
     Parameters
@@ -86,7 +87,8 @@ class Locator(Application):
     ----------
     classes_ : the labels
     method_ : how boxes are found. From labels: "whole" (component and activation map of the class), "agreed"
-        (a detector learned from boxes on which two methods agree), "latent", or "agreed and latent" (the latter for classes in which they disagree). From drawn boxes: "shared",
+        (a detector learned from boxes on which two methods agree), "latent", or "agreed and latent" (the latter for
+        classes in which they disagree). From drawn boxes: "shared",
         "shared and latent", or "types"
     found_ : the boxes of the training photos, given their labels, and the confidence of each
     found_types_ : (n,) the types of the objects in them, from 0

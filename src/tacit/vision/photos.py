@@ -94,7 +94,7 @@ def read_image(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> Ar
     ...     read_image(f"{folder}/red.png").shape
     (3, 4, 3)
     """
-    return _read_with(path, max_pixels, _pixels)
+    return open_image(path, max_pixels, _pixels)
 
 
 def read_photo(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> Array:
@@ -114,7 +114,7 @@ def read_photo(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> Ar
     (4, 3, 3)
     """
     notes: list[str] = []
-    pixels = _read_with(path, max_pixels, lambda image: _as_photo(image, notes))
+    pixels = open_image(path, max_pixels, lambda image: _as_photo(image, notes))
     for note in notes:
         warnings.warn(f"{quote(os.fspath(path))}: {note}", RuntimeWarning, stacklevel=2)
     return pixels
@@ -167,11 +167,11 @@ def _convert_strips(pixels: Array, convert: Callable[[Array], Array]) -> Array:
 
 def image_size(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
     """Width and height of an image from its header alone, under the limits of `read_image`."""
-    return _read_with(path, max_pixels, lambda image: (int(image.width), int(image.height)))
+    return open_image(path, max_pixels, lambda image: (int(image.width), int(image.height)))
 
 
-def _read_with(path: str | os.PathLike[str], max_pixels: int, read: Callable[[Any], T]) -> T:
-    """What ``read`` returns for the opened image; all errors name the file."""
+def open_image(path: str | os.PathLike[str], max_pixels: int, read: Callable[[Any], T]) -> T:
+    """What ``read`` returns for the opened image of Pillow; all errors name the file."""
     file = find_file(path, "an image")
     max_pixels = whole_number("max_pixels", max_pixels)
     Image = pillow()

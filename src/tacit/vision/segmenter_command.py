@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from tacit.vision.regions.boxed_regions import regions_in_boxes
 from tacit.vision.regions.features import EDGE_FEATURES
 from tacit.vision.regions.graphs import RegionGraphs, pixels_inside
 from tacit.vision.regions.labels import MIN_INSIDE, weak_labels
+from tacit.vision.regions.masks import list_values, object_values, read_mask_values
 from tacit.vision.segmenter import Segmenter
 
 EXAMPLES = commands.examples(
@@ -38,10 +39,30 @@ MAX_ROUNDS = 6
 """Iterations shown of one image."""
 
 
+class MaskValues(click.ParamType[list[int]]):
+    """Values of pixels, separated by commas."""
+
+    name = "values"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        """The values as whole numbers from 0 to 65535."""
+        words = value if isinstance(value, list) else str(value).split(",")
+        if not all(str(word).strip().isdecimal() and int(word) < 1 << 16 for word in words):
+            commands.refuse(value, "whole numbers from 0 to 65535, separated by commas", param, ctx)
+        return [int(word) for word in words]
+
+
 @click.command(epilog=EXAMPLES)
 @click.argument("folder", type=commands.INPUT_FOLDER)
 @click.option(
     "--predict", "more", type=commands.INPUT_FOLDER, help="Folder of other images; their masks are written instead."
+)
+@click.option(
+    "--object",
+    "objects",
+    type=MaskValues(),
+    metavar="VALUES",
+    help="Values of masks that mean the object, such as 1 or 1,3; needed where masks have several beside 0.",
 )
 @commands.choice_option(
     "--method", ["felzenszwalb", "slic"], "Algorithm that cuts images into regions; slic makes regions of even size."
@@ -55,14 +76,16 @@ MAX_ROUNDS = 6
 )
 @commands.folder_option("--cache", "Folder that keeps the regions of images for the next run.")
 @commands.run_options(out="segments")
-def segment(run: commands.CommandRun, folder: Path, more: Path | None, **options: Any) -> None:
+def segment(
+    run: commands.CommandRun, folder: Path, more: Path | None, objects: list[int] | None, **options: Any
+) -> None:
     """Segment images from the masks of a few, and boxes or labels of others.
 
     FOLDER has images/ and masks/: PNG files named like their images, for some of the images. It may have boxes.csv
     (file,class,width,height,xmin,ymin,xmax,ymax) and labels.csv (file,contains). Writes a mask of every image to
     masks/, report.html, model.tacit and run.json.
     """
-    data = read_folder(folder)
+    data = read_folder(folder, objects=objects)
     others = None if more is None else image_files(more)
     given = {name: value for name, value in options.items() if value is not None}
     with run.writing(*data.inputs) as out:
@@ -108,16 +131,19 @@ class LabelledImages(NamedTuple):
     inputs: list[Path]
 
 
-def read_folder(folder: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> LabelledImages:
+def read_folder(
+    folder: str | os.PathLike[str], max_pixels: int = MAX_PIXELS, objects: Collection[int] | None = None
+) -> LabelledImages:
     """Read ``images/``, ``masks/`` (PNG of the same stem), and where they are ``boxes.csv`` (or ``boxes.json`` of COCO,
     or a folder ``boxes`` of VOC files) and ``labels.csv`` (columns file, contains: yes or no).
 
-    Pixels of a mask above half of its range are object. A mask without an image, of another size, or that cannot be
-    read is an error that names it.
+    Masks are black and white, or have one value beside 0; where they have more, ``objects`` must say which of them mean
+    the object. Of cut-outs, what is not transparent is object. A mask without an image, of another size, or that cannot
+    be read is an error that names it.
     """
     path = find_folder(folder, "images with masks")
     files = image_files(path / "images")
-    masks = _read_masks(path / "masks", files, max_pixels)
+    masks = _read_masks(path / "masks", files, max_pixels, objects)
     table, source = _read_boxes(path)
     boxes = np.full((len(files), 4), np.nan)
     if table is not None:
@@ -164,22 +190,13 @@ def keep_known(data: LabelledImages, masks: Sequence[Array]) -> list[Array]:
     return kept
 
 
-def read_mask(path: Path, max_pixels: int = MAX_PIXELS) -> Array:
-    """A mask from an image: which pixels are above half of its range."""
-    pixels = read_image(path, max_pixels)
-    half = np.iinfo(pixels.dtype).max / 2 if pixels.dtype.kind == "u" else 0.5
-    if pixels.ndim == 3:
-        colours = pixels.shape[2] - (pixels.shape[2] in (2, 4))
-        pixels = pixels[:, :, :colours].max(axis=2)
-    if pixels.dtype.kind == "u" and 0 < pixels.max(initial=0) <= 1:
-        half = 0.5  # 0 and 1 are common, too
-    return np.asarray(pixels > half)
-
-
-def _read_masks(folder: Path, files: list[Path], max_pixels: int) -> list[Array | None]:
+def _read_masks(
+    folder: Path, files: list[Path], max_pixels: int, objects: Collection[int] | None
+) -> list[Array | None]:
     if not folder.is_dir():
         raise FileNotFoundError(f"the folder {shorten(str(folder))} of masks (PNG files) does not exist; create it")
     masks: list[Array | None] = [None] * len(files)
+    found: dict[str, set[int]] = {}
     positions = {file.stem: i for i, file in enumerate(files)}
     for file in list_images(folder):
         if file.stem not in positions:
@@ -187,15 +204,16 @@ def _read_masks(folder: Path, files: list[Path], max_pixels: int) -> list[Array 
         i = positions[file.stem]
         if masks[i] is not None:
             raise ValueError(f"the image {files[i].name} has two masks; remove one")
-        mask = read_mask(file, max_pixels)
+        mask = read_mask_values(file, max_pixels)
         width, height = image_size(files[i], max_pixels)
         if mask.shape != (height, width):
             size = f"{mask.shape[1]} × {mask.shape[0]}"
             raise ValueError(f"the mask {file.name} must have the {width} × {height} pixels of its image, got {size}")
-        masks[i] = mask
+        masks[i], found[file.name] = mask, list_values(mask)
     if not any(mask is not None for mask in masks):
         raise ValueError(f"the folder {shorten(str(folder))} contains no masks; add PNG files named like the images")
-    return masks
+    wanted = list(object_values(found, objects))
+    return [None if mask is None else np.isin(mask, wanted) for mask in masks]
 
 
 def _read_boxes(folder: Path) -> tuple[BoxTable | None, Path | None]:

@@ -86,10 +86,10 @@ def run() -> Page:
 
 NOTES = [
     "`Locator` with one setting for all data: all three maps at 640 pixels. Thresholds of the maps were chosen "
-    "after a first run with single thresholds on all four data sets. Then some forty rows of boxes by other maps, sides "
+    "after a first run with single thresholds on all four data sets. Then some forty rows of other maps, sides "
     "and ways to join boxes were looked at, also on all four; the notes above choose among the main ones on other data "
-    "sets only. Weights of the confidence were chosen after one look at the correlations of four quantities on all four "
-    "data sets. So no row is on data that were never looked at, and means are somewhat optimistic.",
+    "sets only. Weights of the confidence were chosen after one look at the correlations of four quantities on all "
+    "four data sets. So no row is on data that were never looked at, and means are somewhat optimistic.",
     "Rows of baselines have their best threshold, size and side for the data set of the row, which favours them.",
     "Labels do not tell the extent: in photos of faces (caltech) whole boxes enclose head and shoulders, and in photos "
     "of pets the animal, where the true boxes are around heads.",

@@ -14,7 +14,7 @@ from tacit.cli import COMMANDS, main
 from tacit.demo.example_files import EXAMPLES, encode_png
 
 README = Path(__file__).parents[2] / "README.md"
-WITHOUT_FILES = {"demo", "completion", "examples"}
+WITHOUT_FILES = {"demo", "completion", "examples", "network"}
 
 
 @pytest.fixture(scope="module")

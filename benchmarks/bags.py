@@ -33,6 +33,8 @@ FOLDS = 10
 MINUTES = float(os.environ.get("TACIT_BENCH_MINUTES", "240"))
 """No new piece, a repeat of one model on one set, begins after this time."""
 
+DRAWS = 3
+
 VERSION = 1
 """Of the pieces that are kept in files: raise it when a model changes."""
 
@@ -117,12 +119,21 @@ def load(name: str) -> tuple[Ragged, Any]:
         return Ragged(data["values"].astype(np.float64), data["offsets"]), data["labels"].astype(np.int64)
 
 
+def keep(name: str, make: Callable[[], Any], end: float = np.inf) -> Any:
+    """What a function returns, from a file if it was kept there before; None if the time is over."""
+    slug = "".join(letter if letter.isalnum() else "_" for letter in name)
+    file = Path(tempfile.gettempdir()) / "tacit_bench_bags" / f"{VERSION}_{slug}.json"
+    if not file.is_file():
+        if time.monotonic() > end:
+            return None
+        found = make()
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps(found), encoding="utf-8")
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
 def measure(model: str, name: str, repeat: int) -> dict[str, Any]:
-    """Labels and scores of all bags, each predicted by a model of the other nine folds; kept in a file."""
-    slug = "".join(letter if letter.isalnum() else "_" for letter in model)
-    file = Path(tempfile.gettempdir()) / "tacit_bench_bags" / f"{VERSION}_{slug}_{name}_{repeat}.json"
-    if file.is_file():
-        return dict(json.loads(file.read_text(encoding="utf-8")))
+    """Labels and scores of all bags, each predicted by a model of the other nine folds."""
     bags, y = load(name)
     scores, labels, seconds = np.zeros(len(y)), np.zeros(len(y), dtype=int), 0.0
     for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=repeat).split(y, y):
@@ -136,24 +147,18 @@ def measure(model: str, name: str, repeat: int) -> dict[str, Any]:
         use = fitted.decision_function if hasattr(fitted, "decision_function") else fitted.predict_proba
         found = np.asarray(use(bags[test]))
         scores[test] = found if found.ndim == 1 else found[:, 1]
-    piece = {"labels": labels.tolist(), "scores": scores.tolist(), "seconds": seconds / FOLDS}
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps(piece), encoding="utf-8")
-    return piece
+    return {"labels": labels.tolist(), "scores": scores.tolist(), "seconds": seconds / FOLDS}
 
 
-def collect(repeats: int) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """All pieces that fit into the time, first repeats first; a model has the same repeats on all sets."""
-    end = time.monotonic() + 60 * MINUTES
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for repeat in range(repeats):
+def collect(end: float) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """All pieces that fit into the time, first repeats first."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {(model, name): [] for model in MODELS for name in SETS}
+    for repeat in range(REPEATS):
         for model in MODELS:
-            if time.monotonic() > end and repeat:
-                continue
-            if model in ONCE and repeat:
-                continue
             for name in SETS:
-                found.setdefault((model, name), []).append(measure(model, name, repeat))
+                if not repeat or model not in ONCE:
+                    piece = keep(f"{model}_{name}_{repeat}", lambda: measure(model, name, repeat), end)  # noqa: B023
+                    found[model, name] += [] if piece is None else [piece]
     return found
 
 
@@ -168,12 +173,17 @@ def run() -> Page:
         "s of CPU per fit on Elephant.",
         ["model", "repeats", *SETS, "mean", "AUC " + ", ".join(SETS), "CPU s per fit, Elephant"],
     )
-    found = collect(REPEATS)
+    end = time.monotonic() + 60 * MINUTES
+    found = collect(end)
     truth = {name: load(name)[1] for name in SETS}
     for model in MODELS:
         cells, areas, means = [], [], []
         for name in SETS:
             pieces, y = found[model, name], truth[name]
+            if not pieces:
+                cells.append("–")
+                areas.append("–")
+                continue
             rates = np.array([np.mean(np.array(piece["labels"]) == y) for piece in pieces])
             auc = float(np.mean([roc_auc_score(y, piece["scores"]) for piece in pieces]))
             half = 1.96 * np.sqrt(rates.mean() * (1 - rates.mean()) / len(y))
@@ -181,10 +191,20 @@ def run() -> Page:
             cells.append(f"{100 * rates.mean():.1f} ± {100 * half:.1f}{error}")
             areas.append(f"{100 * auc:.1f} ± {100 * 1.96 * area_error(auc, y):.1f}")
             means.append(rates.mean())
-        seconds = float(np.mean([piece["seconds"] for piece in found[model, "elephant"]]))
-        repeats = len(found[model, "musk1"])
-        page.rows.append([model, repeats, *cells, f"{100 * np.mean(means):.1f}", ", ".join(areas), f"{seconds:.2f}"])
-    page.notes += [known_witnesses(), growth()]
+        repeats = ", ".join(str(len(found[model, name])) for name in SETS)
+        mean = f"{100 * np.mean(means):.1f}" if len(means) == len(SETS) else "–"
+        timed = [piece["seconds"] for piece in found[model, "elephant"]]
+        page.rows.append([model, repeats, *cells, mean, ", ".join(areas), f"{np.mean(timed):.2f}" if timed else "–"])
+    page.notes += [note for note in (keep("known", known_witnesses, end), keep("growth", growth, end)) if note]
+    page.notes.append(
+        "Ten repeats are the protocol; the column says how many of Musk1, Tiger and Elephant fit into the time of this "
+        "run. Those of the latent SVMs, and of the models of instances alone, are one. All rows have the same folds."
+    )
+    page.notes.append(
+        "The list of models, their grids, the cut at three standard deviations (five, eight and none were tried) and "
+        "the pull to equal weights were decided while up to three repeats of these sets were in view. So the rows of "
+        "BagClassifier are a little too good; data sets that were not seen must confirm them."
+    )
     return page
 
 
@@ -208,20 +228,20 @@ def planted(n: int, size: int, seed: int, shift: float = 2.5, d: int = 20) -> tu
 def known_witnesses() -> str:
     """Accuracy with the witnesses of a tenth of the bags, and with none."""
     rates = []
-    for seed in range(5):
-        bags, y, witness = planted(300, 10, seed)
+    for seed in range(DRAWS):
+        bags, y, witness = planted(200, 10, seed)
         test_bags, test_y, _ = planted(1000, 10, 100 + seed)
-        hidden = np.full(300, -1)
-        given = np.random.default_rng(seed).permutation(np.flatnonzero(y == 1))[:30]
+        hidden = np.full(200, -1)
+        given = np.random.default_rng(seed).permutation(np.flatnonzero(y == 1))[:20]
         hidden[given] = witness[given]
         models = [BagClassifier(verbose=0).fit(bags, y, hidden=known) for known in (None, hidden)]
         rates.append([model.score(test_bags, test_y) for model in models])
     table = 100 * np.array(rates)
     gain = table[:, 1] - table[:, 0]
     return (
-        "Planted witnesses (300 bags of ten instances with 20 columns, one of which is shifted by 2.5 in one instance; "
-        f"five draws, 1,000 test bags each): accuracy {table[:, 1].mean():.1f} % where the witnesses of 30 bags (10 %) "
-        f"are known, {table[:, 0].mean():.1f} % where none is; gain {gain.mean():.1f} ± "
+        "Planted witnesses (200 bags of ten instances with 20 columns, one of which is shifted by 2.5 in one instance; "
+        f"{DRAWS} draws, 1,000 test bags each): accuracy {table[:, 1].mean():.1f} % where the witnesses of 20 bags (10 "
+        f"%) are known, {table[:, 0].mean():.1f} % where none is; gain {gain.mean():.1f} ± "
         f"{1.96 * gain.std(ddof=1) / np.sqrt(gain.size):.1f} points."
     )
 
@@ -239,12 +259,3 @@ def growth() -> str:
         f"A default fit on 10,000 bags of ten instances with 20 columns takes {seconds[0]:.0f} s of CPU, one on "
         f"100,000 takes {seconds[1]:.0f} s: {seconds[1] / seconds[0]:.1f} times as long for ten times as many bags."
     )
-
-
-if __name__ == "__main__":
-    import sys
-
-    for number in range(int(sys.argv[2]), int(sys.argv[3])):
-        for dataset in SETS:
-            measure(list(MODELS)[int(sys.argv[1])], dataset, number)
-            print(list(MODELS)[int(sys.argv[1])], dataset, number, flush=True)

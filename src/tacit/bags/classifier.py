@@ -153,23 +153,26 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
     def predict(self, X: Any) -> Array:
         """The label of every bag; for several labels a table of zeros and ones."""
         check_is_fitted(self)
+        bags = self._read(X)
         if self.per_label_:
-            return np.stack([model.predict(X) for model in self._models_of_labels()], axis=1)
-        return np.asarray(self.classes_[np.argmax(self._log_probabilities(self._read(X)), axis=1)])
+            return np.stack([model.predict(bags) for model in self.per_label_], axis=1)
+        return np.asarray(self.classes_[np.argmax(self._log_probabilities(bags), axis=1)])
 
     def predict_proba(self, X: Any) -> Array:
         """(n, classes) probabilities, calibrated on held-out bags; for several labels the probability of each."""
         check_is_fitted(self)
+        bags = self._read(X)
         if self.per_label_:
-            return np.stack([model.predict_proba(X)[:, 1] for model in self._models_of_labels()], axis=1)
-        return np.exp(self._log_probabilities(self._read(X)))
+            return np.stack([model.predict_proba(bags)[:, 1] for model in self.per_label_], axis=1)
+        return np.exp(self._log_probabilities(bags))
 
     def decision_function(self, X: Any) -> Array:
         """Log-probabilities of the classes, (n, classes); for two classes the log-odds of the second, (n,)."""
         check_is_fitted(self)
+        bags = self._read(X)
         if self.per_label_:
-            return np.stack([model.decision_function(X) for model in self._models_of_labels()], axis=1)
-        found = self._log_probabilities(self._read(X))
+            return np.stack([model.decision_function(bags) for model in self.per_label_], axis=1)
+        found = self._log_probabilities(bags)
         return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
 
     def instance_scores(self, X: Any) -> Ragged:
@@ -181,7 +184,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
         check_is_fitted(self)
         bags = self._read(X)
         if self.per_label_:
-            columns = [model.instance_scores(bags).values for model in self._models_of_labels()]
+            columns = [model.instance_scores(bags).values for model in self.per_label_]
             return Ragged(np.stack(columns, axis=1), bags.offsets)
         scores = self.witness_.instance_scores(bags)
         return Ragged(scores[:, 1 - self._background] if len(self.classes_) == 2 else scores, bags.offsets)
@@ -191,7 +194,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
         check_is_fitted(self)
         bags = self._read(X)
         if self.per_label_:
-            return np.stack([model.witnesses(bags) for model in self._models_of_labels()], axis=1)
+            return np.stack([model.witnesses(bags) for model in self.per_label_], axis=1)
         labels = np.argmax(self._log_probabilities(bags), axis=1)
         scores = self.witness_.instance_scores(bags)
         own = Ragged(scores[np.arange(len(scores)), np.repeat(labels, bags.lengths)], bags.offsets)
@@ -199,7 +202,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
         return np.where(labels == self._background, -1, best)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of right labels; y may be left out for data frames with a column of labels."""
+        """The share of bags whose labels are right; y may be left out for data frames with a column of labels."""
         check_is_fitted(self)
         table = read_bags(X, self.bag, self.label, self.columns_)
         given = table.labels if y is None else labels_of_rows(y, table)
@@ -332,15 +335,6 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
         self.classes_ = [model.classes_ for model in self.per_label_]
         self.status_ = self.per_label_[-1].status_
         return self
-
-    def _models_of_labels(self) -> list[BagClassifier]:
-        """Classifiers of single labels, for bags that this one has read."""
-        return [model.set_params(bag=self.bag, label=self.label) for model in self._with_columns()]
-
-    def _with_columns(self) -> list[BagClassifier]:
-        for model in self.per_label_:
-            model.columns_ = self.columns_
-        return self.per_label_
 
 
 class Fitted(NamedTuple):

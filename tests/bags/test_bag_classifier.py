@@ -115,6 +115,13 @@ def test_known_witnesses_help():
         BagClassifier(**FAST).fit(bags, y, hidden=witness[:5])
 
 
+def test_a_set_of_possible_witnesses_is_not_a_list_of_positive_instances():
+    bags, y, _ = planted(6)
+    hidden = np.array([-1, [0, 1], -1, 1, -1, [0]], dtype=object)
+    samples = Samples(bags, y, np.ones(6), 2, hidden, 0)
+    assert samples.without_sets().hidden.tolist() == [-1, -1, -1, 1, -1, -1]
+
+
 def long_table(bags, y):
     frame = pd.DataFrame(bags.values, columns=list("abcd"))
     frame.insert(0, "id", np.repeat([f"bag {i}" for i in range(len(bags))], bags.lengths))

@@ -130,7 +130,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
         y : one label per bag, in the order in which bags first appear; or a table of zeros and ones, a column per
             label, for several labels per bag. None takes the column ``label`` of a data frame
         hidden : known witnesses: per bag the position of the instance, −1 if it is unknown, or positions that are
-            possible
+            possible. With ``rule="instances"`` a list has all positive instances
         sample_weight : one weight per bag; 0 leaves a bag out
         """
         self.check_parameters()
@@ -282,7 +282,9 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
             self.n_jobs,
         )
         rules = RULES if self.rule == "auto" else (self.rule,)
-        steps: list[Any] = [(rule, partial(fit_witness_model, rule, samples, grid)) for rule in rules]
+        without = samples.without_sets() if self.rule == "auto" else samples
+        given = {"instances": without}
+        steps: list[Any] = [(rule, partial(fit_witness_model, rule, given.get(rule, samples), grid)) for rule in rules]
         if self.combine:
             steps += [(kind, partial(fit_kernel_model, kind, samples)) for kind in KINDS]
             steps.append(("forest", partial(fit_forest, samples)))

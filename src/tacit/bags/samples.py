@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.arrays import Array
+from tacit.data.parameters import is_whole
 from tacit.data.ragged import Ragged
 
 MAX_CHOICE = 1000
@@ -49,6 +50,13 @@ class Samples:
         """Some of the bags."""
         hidden = None if self.hidden is None else self.hidden[index]
         return replace(self, bags=self.bags[index], y=self.y[index], weights=self.weights[index], hidden=hidden)
+
+    def without_sets(self) -> Samples:
+        """The same without witnesses of which only a set is known."""
+        if self.hidden is None or self.hidden.dtype != object:
+            return self
+        known = [int(value) if is_whole(value) else -1 for value in self.hidden]
+        return replace(self, hidden=np.array(known))
 
     def trial(self) -> Samples:
         """At most `MAX_CHOICE` bags, classes in proportion but at least two of each."""

@@ -33,6 +33,10 @@ from tacit.problems.transcript.reading import read_transcripts
 from tacit.problems.transcript.walks import best_walks, sum_walks
 
 
+MEAN_ROUNDS = 10
+"""Rounds of segmental k-means before a fit."""
+
+
 class Known(NamedTuple):
     """What is known of alignments.
 
@@ -212,19 +216,36 @@ class TranscriptOracle(PartsOracle):
         return self._complete(rng.random((int(self.offsets[-1]), self.n_states)))
 
     def proposals(self, most: int) -> list[Array]:
-        """Every recording divided equally among the states of its labels."""
-        code = np.empty(int(self.offsets[-1]), dtype=np.int64)
-        lines, cuts = self._lines(), self.offsets
-        states = [lines.state[lines.starts[i] : lines.starts[i + 1]] for i in range(self.n_samples)]
-        for i, own in enumerate(states):
-            own = own[own < self.layout.n_labels * self.layout.n_per_label]
-            size = int(cuts[i + 1] - cuts[i])
-            code[cuts[i] : cuts[i + 1]] = own[np.minimum(np.arange(size) * own.size // size, own.size - 1)]
-        if self._known_path(code):
-            return [code.astype(self._code_type)]
-        affinity = np.zeros((code.size, self.n_states))
-        affinity[np.arange(code.size), code] = 1.0
-        return [self._complete(affinity)]
+        """Every recording divided equally among silences and the states of its labels, then aligned to their means.
+
+        Means of the frames of every state and alignments to the nearest means take turns (segmental k-means, Rabiner,
+        Wilpon & Juang 1986). Without intercepts, the equal division alone.
+        """
+        code = self._divide()
+        if "intercept" not in self._schema.blocks:
+            return [code]
+        w = np.zeros(self.n_params)
+        views = self._views(w)
+        for _ in range(MEAN_ROUNDS):
+            sums = self._views(self.features(code, np.ones(self.n_samples)))
+            count = sums["intercept"]
+            means = sums["emission"] / np.maximum(count, 1)[:, None]
+            views["emission"][count > 0] = means[count > 0]
+            views["intercept"][:] = -0.5 * (views["emission"] ** 2).sum(axis=1)
+            after = self.impute(w).code
+            if np.array_equal(after, code):
+                break
+            code = after
+        return [code]
+
+    def _divide(self) -> Array:
+        """The alignment nearest to an equal division of every recording among the nodes of its line."""
+        lines, sizes = self._lines(), np.diff(self.offsets)
+        affinity = np.zeros((int(self.offsets[-1]), self.n_states))
+        for i, size in enumerate(sizes.tolist()):
+            own = lines.state[lines.starts[i] : lines.starts[i + 1]]
+            affinity[np.arange(size) + self.offsets[i], own[np.arange(size) * own.size // size]] = 1.0
+        return self._complete(affinity)
 
     # Codes
 
@@ -430,9 +451,6 @@ class TranscriptOracle(PartsOracle):
         if known is not None:
             fits &= np.logical_and.reduceat((known < 0) | (known == code), starts[:-1])
         return fits
-
-    def _known_path(self, code: Array) -> bool:
-        return bool(self._agrees(code, None).all())
 
     def _complete(self, affinity: Array) -> Array:
         """The alignment of every true transcript with the highest sum of these numbers."""

@@ -10,9 +10,8 @@ from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.problems.transcript.automata import Automata
 
-NEGLIGIBLE = 45.0
-"""exp(−45) = 3·10⁻²⁰: terms of a sum that are so much below the largest are left out."""
-
+TINY = 1e-250
+"""A sum of products below this has lost terms to underflow, and is taken again in log space."""
 
 TINY_SHARE = 1e-30
 """Probabilities below this are not followed back."""
@@ -102,14 +101,22 @@ def sum_walks(
     """``log Σ exp s`` over all paths of every sequence; where ``nodes`` is not empty, expectations.
 
     ``coef[s]`` times the probability of every state at every frame is added to ``nodes``, that of every step to
-    ``step_sums``. Sums go forward as logarithms. Probabilities come back along the edges: that of a node is shared among
-    the edges into it by what each contributed, so nothing underflows.
+    ``step_sums``. Sums go forward as logarithms. The sum over the edges into a node is taken as products of
+    exponentials, and again in log space where those underflow. Probabilities come back along the edges: that of a node
+    is shared among the edges into it by what each contributed.
     """
     room, longest = 1, 1
     for s in range(starts.size - 1):
         longest = max(longest, starts[s + 1] - starts[s])
         room = max(room, automata.starts[which[s] + 1] - automata.starts[which[s]])
-    table = np.empty((longest, room))
+    top = -np.inf
+    for e in range(steps.size):
+        top = steps[e] if steps[e] > top else top
+    ways = np.empty(steps.size)
+    for e in range(steps.size):
+        ways[e] = math.exp(steps[e] - top)
+    table, tops = np.empty((longest, room)), np.empty(longest)
+    weight = np.empty(room)
     now_share, before_share = np.zeros(room), np.zeros(room)
     for s in range(starts.size - 1):
         begin, size = starts[s], starts[s + 1] - starts[s]
@@ -118,6 +125,10 @@ def sum_walks(
         for t in range(size):
             row, now, before = unary[begin + t], table[t], table[t - 1]
             must = known[begin + t] if known.size else -1
+            if t > 0:
+                for j in range(n):
+                    weight[j] = math.exp(before[j] - tops[t - 1]) if before[j] > -np.inf else 0.0
+            highest = -np.inf
             for j in range(n):
                 node = origin + j
                 state = automata.state[node]
@@ -127,24 +138,32 @@ def sum_walks(
                 if t == 0:
                     if automata.first[node]:
                         now[j] = row[state]
-                    continue
-                high = -np.inf
-                for e in range(automata.edge_starts[node], automata.edge_starts[node + 1]):
-                    v = before[automata.source[e]] + steps[automata.score[e]]
-                    high = v if v > high else high
-                if high == -np.inf:
-                    continue
-                total = 0.0
-                for e in range(automata.edge_starts[node], automata.edge_starts[node + 1]):
-                    v = before[automata.source[e]] + steps[automata.score[e]] - high
-                    if v > -NEGLIGIBLE:
-                        total += math.exp(v)
-                now[j] = row[state] + (high + math.log(total))
+                else:
+                    total = 0.0
+                    for e in range(automata.edge_starts[node], automata.edge_starts[node + 1]):
+                        total += weight[automata.source[e]] * ways[automata.score[e]]
+                    if total > TINY:
+                        now[j] = row[state] + (tops[t - 1] + top + math.log(total))
+                    else:
+                        high = -np.inf
+                        for e in range(automata.edge_starts[node], automata.edge_starts[node + 1]):
+                            high = max(high, before[automata.source[e]] + steps[automata.score[e]])
+                        if high == -np.inf:
+                            continue
+                        total = 0.0
+                        for e in range(automata.edge_starts[node], automata.edge_starts[node + 1]):
+                            total += math.exp(before[automata.source[e]] + steps[automata.score[e]] - high)
+                        now[j] = row[state] + (high + math.log(total))
+                highest = now[j] if now[j] > highest else highest
+            tops[t] = highest
+            if highest == -np.inf:
+                break
         high = -np.inf
-        for j in range(n):
-            end = automata.final[origin + j]
-            if end > -np.inf:
-                high = max(high, table[size - 1, j] + factor[s] * end)
+        if tops[size - 1] > -np.inf and highest > -np.inf:
+            for j in range(n):
+                end = automata.final[origin + j]
+                if end > -np.inf:
+                    high = max(high, table[size - 1, j] + factor[s] * end)
         if high == -np.inf:
             log[s] = -np.inf
             continue
@@ -161,9 +180,11 @@ def sum_walks(
         for j in range(n):
             now_share[j] /= total
         for t in range(size - 1, -1, -1):
+            out, before = nodes[begin + t], table[t - 1]
             for j in range(n):
                 before_share[j] = 0.0
-            out, before = nodes[begin + t], table[t - 1]
+                if t > 0:
+                    weight[j] = math.exp(before[j] - tops[t - 1]) if before[j] > -np.inf else 0.0
             for j in range(n):
                 share = now_share[j]
                 if share < TINY_SHARE:
@@ -172,11 +193,24 @@ def sum_walks(
                 out[automata.state[node]] += coef[s] * share
                 if t == 0:
                     continue
-                into = table[t, j] - unary[begin + t, automata.state[node]]
-                for e in range(automata.edge_starts[node], automata.edge_starts[node + 1]):
-                    v = before[automata.source[e]] + steps[automata.score[e]] - into
-                    if v > -NEGLIGIBLE:
-                        part = share * math.exp(v)
+                first, last = automata.edge_starts[node], automata.edge_starts[node + 1]
+                total = 0.0
+                for e in range(first, last):
+                    total += weight[automata.source[e]] * ways[automata.score[e]]
+                if total > TINY:
+                    for e in range(first, last):
+                        part = share * (weight[automata.source[e]] * ways[automata.score[e]] / total)
                         before_share[automata.source[e]] += part
                         step_sums[automata.score[e]] += coef[s] * part
+                    continue
+                high = -np.inf
+                for e in range(first, last):
+                    high = max(high, before[automata.source[e]] + steps[automata.score[e]])
+                total = 0.0
+                for e in range(first, last):
+                    total += math.exp(before[automata.source[e]] + steps[automata.score[e]] - high)
+                for e in range(first, last):
+                    part = share * math.exp(before[automata.source[e]] + steps[automata.score[e]] - high) / total
+                    before_share[automata.source[e]] += part
+                    step_sums[automata.score[e]] += coef[s] * part
             now_share, before_share = before_share, now_share

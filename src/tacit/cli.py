@@ -20,6 +20,7 @@ COMMANDS = {
     "demo": ("tacit.demo.command", "Show tacit on a motif hidden in DNA and on rotated digits (half a minute)."),
     "examples": ("tacit.demo.example_files", "Write small input files for every command, to try it."),
     "tag": ("tacit.text.tag_command", "Learn part-of-speech or entity tags from TRAIN, and tag other words."),
+    "transcribe": ("tacit.signals.command", "Transcribe recordings, and find the times of their words."),
     "completion": ("tacit.commands.group", "Print the script that completes commands and options in your shell."),
 }
 """Every command, the module that has it under its name, and its line in ``tacit --help``. What they share is in

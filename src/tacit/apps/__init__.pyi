@@ -1,6 +1,7 @@
 from tacit.bags.classifier import BagClassifier as BagClassifier
 from tacit.dna.finder.finder import MotifFinder as MotifFinder
 from tacit.learners.application import Application as Application
+from tacit.signals.transcriber import Transcriber as Transcriber
 from tacit.text.alignment.aligner import WordAligner as WordAligner
 from tacit.text.coreference.resolver import CoreferenceResolver as CoreferenceResolver
 from tacit.text.sentences.finder import ReasonFinder as ReasonFinder

@@ -7,6 +7,7 @@ from tacit.problems.chain.sequence_class import SequenceClass as SequenceClass
 from tacit.problems.multiclass import Multiclass as Multiclass
 from tacit.problems.per_sample import PerSample as PerSample
 from tacit.problems.rotation import rotations as rotations
+from tacit.problems.transcript.edits import error_rate as error_rate
 from tacit.problems.transcript.problem import Transcript as Transcript
 from tacit.problems.transforms import Transforms as Transforms
 from tacit.text.alignment.problem import Alignment as Alignment

@@ -18,7 +18,7 @@ from tacit.learners.descents.multistart import Codes, DescentState, Mask, Method
 from tacit.learners.descents.pacing import SelfPaced
 from tacit.learners.descents.smoothing import POWERS, minimise_soft
 from tacit.oracle import Oracle, Task, capability, code_offsets, hidden_values
-from tacit.oracle.capabilities import DrawsHidden, KnownPart, MovesJointly
+from tacit.oracle.capabilities import DrawsHidden, KnownPart, MovesJointly, ScalesLoss
 from tacit.penalties import Penalty
 from tacit.runtime import Status
 from tacit.runtime.archive import record
@@ -156,7 +156,7 @@ class Descent(Method[Any]):
             target=target,
             planes=np.empty((0, target.size), target.dtype),
             is_in=np.ones(self.weights.size, dtype=bool),
-            precision=self._at_least(FIRST_GAP * float(self.weights.sum())),
+            precision=self._first_precision(),
         )
 
     def convert(self, kind: type[D], **more: Any) -> D:
@@ -286,6 +286,15 @@ class Descent(Method[Any]):
         has_paced = self.pace is None or bool(np.isfinite(after.threshold)) or not after.w.any()
         return self._is_still(before, after) and is_precise and bool(after.is_in.all()) and has_paced
 
+    def _first_precision(self) -> float:
+        """The gap of the first convex task: a share of C, or of the objective at w = 0 where that is so small that any
+        w would do."""
+        first, scaled = FIRST_GAP * float(self.weights.sum()), capability(self.oracle, ScalesLoss)
+        if scaled is not None:
+            at_zero = float(self.weights @ scaled.loss_levels().most)
+            first = FIRST_GAP * at_zero if at_zero <= first else first
+        return self._at_least(first)
+
     def _next_precision(self, before: LatentState, after: LatentState) -> float:
         """The gap that the next convex task is worth solving to."""
         if self.pace is not None and after.n_warm >= self.pace.warmup:
@@ -310,7 +319,7 @@ class Descent(Method[Any]):
             return now
         target = drawer.draw(now.rng("draw"))
         changed = self._count_changed(target, now.target)
-        precision = self._at_least(FIRST_GAP * float(self.weights.sum()))
+        precision = self._first_precision()
         return replace(now, target=target, changed=changed, precision=precision, is_done=changed == 0)
 
     def _move_jointly(self, end: P) -> P:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,31 @@ def error_rate(y: Any, predicted: Any) -> float:
     flat = [np.array([names[label] for one in side for label in one], dtype=np.int64) for side in pairs]
     cuts = [np.concatenate([[0], np.cumsum([len(one) for one in side])]).astype(np.int64) for side in pairs]
     return float(edit_distances(flat[0], cuts[0], flat[1], cuts[1]).sum() / flat[0].size)
+
+
+def align_labels(true: Sequence[Any], found: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Pairs (true, found) of a shortest edit of one transcript into the other, "" where one has no label.
+
+    >>> align_labels(["one", "two"], ["two", "six"])
+    [('one', ''), ('two', 'two'), ('', 'six')]
+    """
+    table = np.zeros((len(true) + 1, len(found) + 1), dtype=np.int64)
+    table[:, 0], table[0] = np.arange(len(true) + 1), np.arange(len(found) + 1)
+    for i, a in enumerate(true):
+        for j, b in enumerate(found):
+            table[i + 1, j + 1] = min(table[i, j] + (a != b), table[i, j + 1] + 1, table[i + 1, j] + 1)
+    pairs, i, j = [], len(true), len(found)
+    while i or j:
+        if i and j and table[i, j] == table[i - 1, j - 1] + (true[i - 1] != found[j - 1]):
+            i, j = i - 1, j - 1
+            pairs.append((true[i], found[j]))
+        elif i and table[i, j] == table[i - 1, j] + 1:
+            i -= 1
+            pairs.append((true[i], ""))
+        else:
+            j -= 1
+            pairs.append(("", found[j]))
+    return pairs[::-1]
 
 
 def edit_distances(first: Array, first_starts: Array, second: Array, second_starts: Array) -> Array:

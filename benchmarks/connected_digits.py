@@ -47,10 +47,10 @@ def run() -> Page:
         raise Skipped("hmmlearn is not installed")
     page = Page(
         "Connected spoken digits",
-        "Three to seven recordings of one speaker, joined with 50 to 300 ms of noise as quiet as their quietest samples "
-        "before, between and behind them; 1,200 recordings, each used once, about 240 strings. Learners know the "
-        "digits, not their times. Frames as in spoken_digits.md. Transcript has 8 states per digit, skips=1 and "
-        "silence. The HMM: one Gaussian HMM per digit (hmmlearn, the same topology) trained on the single recordings of "
+        "Three to seven recordings of one speaker, joined with 50 to 300 ms of noise as quiet as their quietest "
+        "samples before, between and behind them; 1,200 recordings, each used once, about 240 strings. Learners know "
+        "the digits, not their times. Frames as in spoken_digits.md. Transcript has 8 states per digit, skips=1 and "
+        "silence. The HMM: one Gaussian HMM per digit (hmmlearn, the same topology) trained on single recordings of "
         "the training part, joined in a loop with a silence state, whose mean and variance come from the silence of "
         "the training strings; its insertion penalty and every C are chosen on another fold or speaker of the training "
         "part. Word error (%) by edit distance; boundary error: median distance (ms) of begins and ends of digits "

@@ -14,8 +14,16 @@ import click
 import numpy as np
 from markupsafe import Markup, escape
 
-from tacit.commands import INPUT_FILE, INPUT_FOLDER, CommandRun, c_option, count_noun, examples, number_option
-from tacit.commands import run_options
+from tacit.commands import (
+    INPUT_FILE,
+    INPUT_FOLDER,
+    CommandRun,
+    c_option,
+    count_noun,
+    examples,
+    number_option,
+    run_options,
+)
 from tacit.data.arrays import Array
 from tacit.data.lines import one_line
 from tacit.data.parameters import shorten
@@ -119,7 +127,9 @@ def transcribe(
 
 def _learn(run: CommandRun, app: Any, data: Recordings, known: list[int], table: str) -> Any:
     if len({word for i in known for word in data.words[i] or ()}) < 2:
-        raise ValueError(f"{table} has transcripts of {len(known)} recordings with fewer than two different words; add more")
+        raise ValueError(
+            f"{table} has transcripts of {len(known)} recordings with fewer than two different words; add more"
+        )
     _refuse_short(app, data, known)
     given = [data.signals[i] for i in known], [data.words[i] for i in known], data.rate
     groups = None if data.speakers is None else [data.speakers[i] for i in known]
@@ -148,8 +158,8 @@ def _refuse_unknown(app: Any, data: Recordings, known: list[int]) -> None:
         unknown = [word for word in data.words[i] or () if word not in names]
         if unknown:
             raise ValueError(
-                f"the transcript of {quote(data.files[i])} has the word {shorten(unknown[0])}, which the model never saw; "
-                "learn without --model, or leave the row out of the table"
+                f"the transcript of {quote(data.files[i])} has the word {shorten(unknown[0])}, which the model never "
+                "saw; learn without --model, or leave the row out of the table"
             )
 
 
@@ -169,8 +179,8 @@ def read_recordings(folder: Path, table: Path | None = None) -> Recordings:
     if len(set(rates)) > 1:
         other = int(np.argmax(np.array(rates) != rates[0]))
         raise ValueError(
-            f"{quote(files[other])} has {rates[other]} samples per second, {quote(files[0])} has {rates[0]}; resample one "
-            "of them, for example with sox"
+            f"{quote(files[other])} has {rates[other]} samples per second, {quote(files[0])} has {rates[0]}; resample "
+            "one of them, for example with sox"
         )
     named = [speakers.get(file.name, "") for file in files]
     lacking = [file for file, name in zip(files, named, strict=True) if not name]
@@ -184,7 +194,9 @@ def _read_table(table: Path, names: set[str]) -> tuple[dict[str, list[str]], dic
     lines = read_text(table, "utf-8-sig").splitlines()
     columns = lines[0].split("\t") if lines else []
     if "file" not in columns or "transcript" not in columns:
-        raise ValueError(f"{quote(table)} must have the columns file and transcript in its first line, got {shorten(columns)}")
+        raise ValueError(
+            f"{quote(table)} must have the columns file and transcript in its first line, got {shorten(columns)}"
+        )
     words: dict[str, list[str]] = {}
     speakers: dict[str, str] = {}
     for number, line in enumerate(lines[1:], 2):
@@ -194,9 +206,13 @@ def _read_table(table: Path, names: set[str]) -> tuple[dict[str, list[str]], dic
         name = row.get("file", "")
         name = name if name in names else f"{name}.wav"
         if name not in names:
-            raise ValueError(f"line {number} of {quote(table)} names {shorten(row.get('file', ''))}, which is not in the folder")
+            raise ValueError(
+                f"line {number} of {quote(table)} names {shorten(row.get('file', ''))}, which is not in the folder"
+            )
         if name in words or name in speakers:
-            raise ValueError(f"line {number} of {quote(table)} names {shorten(name)} for the second time; leave one out")
+            raise ValueError(
+                f"line {number} of {quote(table)} names {shorten(name)} for the second time; leave one out"
+            )
         if row.get("transcript", "").split():
             words[name] = row["transcript"].split()
         if row.get("speaker", "").strip():
@@ -226,7 +242,7 @@ def _json(data: Recordings, words: list[Any]) -> str:
 
 def transcript_page(app: Any, data: Recordings, words: list[Any], held_out: Any, command: Any = ()) -> Page:
     """The whole page."""
-    facts = [
+    facts: list[tuple[str, Any]] = [
         ("recordings", len(data.files)),
         ("with a transcript", sum(own is not None for own in data.words)),
         ("words", sum(map(len, words))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -184,4 +185,4 @@ def cut_path(path: Array, states: int) -> list[tuple[int, int, int]]:
     label, place = np.divmod(path, states)
     begins = np.r_[True, (label[1:] != label[:-1]) | (place[1:] < place[:-1])]
     cuts = np.append(np.flatnonzero(begins), path.size).tolist()
-    return [(int(label[a]), a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [(int(label[a]), a, b) for a, b in itertools.pairwise(cuts)]

@@ -115,10 +115,10 @@ def free_segments(layout: Layout) -> Segments:
     n = layout.n_labels
     label = np.arange(n)
     if not layout.has_silence:
-        sources = [_followed(label, j, layout) for j in range(n)]
+        sources = [_find_sources(label, j, layout) for j in range(n)]
         return link(np.array([0, n]), label, np.ones(n, dtype=bool), np.zeros(n), sources)
     label = np.append(label, [n, n])
-    sources = [np.append(_followed(label[:n], j, layout), [n, n + 1]) for j in range(n)]
+    sources = [np.append(_find_sources(label[:n], j, layout), [n, n + 1]) for j in range(n)]
     sources += [np.zeros(0, dtype=np.int64), np.arange(n)]
     final = np.zeros(n + 2)
     final[n] = -np.inf
@@ -130,7 +130,9 @@ def tree_segments(layout: Layout, lexicon: list[Array]) -> tuple[Segments, Array
 
     ``final`` is 0 where an entry ends.
     """
-    label, parent, ends = [], [], []
+    label: list[int] = []
+    parent: list[int] = []
+    ends: list[int] = []
     children: list[dict[int, int]] = []
     roots: dict[int, int] = {}
     for number, entry in enumerate(lexicon):
@@ -169,7 +171,7 @@ def link(starts: Array, label: Array, first: Array, final: Array, sources: list[
     return Segments(np.asarray(starts, dtype=np.int64), label, first, final, low, high, arc_starts, source)
 
 
-def _followed(label: Array, j: int, layout: Layout) -> Array:
+def _find_sources(label: Array, j: int, layout: Layout) -> Array:
     """The labels that label j may follow at once: with one state, not itself, which would look like staying."""
     return np.flatnonzero(label != j) if layout.n_per_label == 1 else np.arange(label.size)
 

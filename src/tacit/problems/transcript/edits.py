@@ -39,7 +39,9 @@ def error_rate(y: Any, predicted: Any) -> float:
         raise ValueError(f"y has {len(true)} transcripts, predicted has {len(found)}; give one for each")
     if not any(true):
         raise ValueError("all transcripts of y are empty, so the error rate is not defined")
-    names = {label: number for number, label in enumerate(dict.fromkeys(label for one in true + found for label in one))}
+    names = {
+        label: number for number, label in enumerate(dict.fromkeys(label for one in true + found for label in one))
+    }
     flat = [np.array([names[label] for one in side for label in one], dtype=np.int64) for side in pairs]
     cuts = [np.concatenate([[0], np.cumsum([len(one) for one in side])]).astype(np.int64) for side in pairs]
     return float(edit_distances(flat[0], cuts[0], flat[1], cuts[1]).sum() / flat[0].size)
@@ -114,8 +116,8 @@ def edit_segments(layout: Layout, transcript: Array, most: int) -> Segments:
     own_labels = set(transcript.tolist())
     queue = [begin]
     while len(steps) < len(queue):
-        column = queue[len(steps)]
-        found = {label: _write(column, transcript, label, most) for label in (*own_labels, -1)}
+        now = queue[len(steps)]
+        found = {label: _write(now, transcript, label, most) for label in (*own_labels, -1)}
         for new in found.values():
             if new not in columns:
                 columns[new] = len(queue)
@@ -167,6 +169,8 @@ def join_segments(parts: list[Segments]) -> Segments:
     starts = np.concatenate([[0], np.cumsum([part.label.size for part in parts])]).astype(np.int64)
     arcs = np.concatenate([[0], np.cumsum([part.source.size for part in parts])])
     arc_starts = np.concatenate([[0], *(part.arc_starts[1:] + arc for part, arc in zip(parts, arcs[:-1], strict=True))])
-    rest = [np.concatenate([getattr(part, name) for part in parts]) for name in ("label", "first", "final", "low", "high")]
+    label, first, final, low, high = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("label", "first", "final", "low", "high")
+    )
     source = np.concatenate([part.source for part in parts])
-    return Segments(starts, *rest, arc_starts.astype(np.int64), source)
+    return Segments(starts, label, first, final, low, high, arc_starts.astype(np.int64), source)

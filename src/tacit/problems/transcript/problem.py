@@ -15,7 +15,8 @@ from tacit.data.specs import estimator, parameter, switch, whole
 from tacit.oracle import Example, Problem, Schema
 from tacit.problems.classes.blocks import check_blocks
 from tacit.problems.transcript.automata import Layout
-from tacit.problems.transcript.oracle import Known, TranscriptOracle
+from tacit.problems.transcript.oracle import TranscriptOracle
+from tacit.problems.transcript.packed import Known
 from tacit.problems.transcript.reading import (
     check_lengths,
     read_alignments,
@@ -150,21 +151,25 @@ class Transcript(Problem):
         if (lengths < least).any():
             i = int(np.argmax(lengths < least))
             raise ValueError(
-                f"X[{i}] has {lengths[i]} frames, but the shortest transcript takes {least} with states={self.states} and "
-                f"skips={self.skips}; use fewer states, more skips, or leave the recording out"
+                f"X[{i}] has {lengths[i]} frames, but the shortest transcript takes {least} with "
+                f"states={self.states} and skips={self.skips}; use fewer states, more skips, or leave the recording out"
             )
 
     def _check_listed(self, lexicon: list[Array] | None, labels: Array, offsets: Array, classes: Array) -> None:
         listed = None if lexicon is None else {tuple(entry.tolist()) for entry in lexicon}
         for i, (a, b) in enumerate(itertools.pairwise(offsets.tolist())):
             if listed is not None and tuple(labels[a:b].tolist()) not in listed:
-                raise ValueError(f"y[{i}], {classes[labels[a:b]].tolist()}, is not in the lexicon; add it, or leave it out")
+                raise ValueError(
+                    f"y[{i}], {classes[labels[a:b]].tolist()}, is not in the lexicon; add it, or leave it out"
+                )
 
     def _check_known(self, oracle: TranscriptOracle) -> None:
         value = oracle.impute(np.zeros(oracle.n_params)).value
         if (value == -np.inf).any():
             i = int(np.argmin(value))
-            raise ValueError(f"hidden[{i}] is not an alignment of y[{i}]; correct it, or write None where it is unknown")
+            raise ValueError(
+                f"hidden[{i}] is not an alignment of y[{i}]; correct it, or write None where it is unknown"
+            )
 
     def example(self, rng: np.random.Generator) -> Example:
         classes = np.array(["ant", "bee"] if self.classes is None else self.classes)
@@ -247,6 +252,4 @@ def _count_edits(true: list[Any], found: list[Any]) -> int:
         return max(len(true), len(found))
     if true[0] == found[0]:
         return _count_edits(true[1:], found[1:])
-    return 1 + min(
-        _count_edits(true[1:], found), _count_edits(true, found[1:]), _count_edits(true[1:], found[1:])
-    )
+    return 1 + min(_count_edits(true[1:], found), _count_edits(true, found[1:]), _count_edits(true[1:], found[1:]))

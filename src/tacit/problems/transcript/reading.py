@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,8 @@ def read_label_classes(classes: Any, labels: Array, offsets: Array) -> Array:
     if unknown.size:
         i = int(np.searchsorted(offsets, unknown[0], side="right")) - 1
         raise ValueError(
-            f"y[{i}] has the label {shorten(labels[unknown[0]].item())}, which is not among {shorten(listed.tolist())}; "
-            "correct it, or list it in classes=[...]"
+            f"y[{i}] has the label {shorten(labels[unknown[0]].item())}, which is not among "
+            f"{shorten(listed.tolist())}; correct it, or list it in classes=[...]"
         )
     return listed
 
@@ -77,7 +78,7 @@ def read_lexicon(lexicon: Any, classes: Array) -> list[Array] | None:
     if (found < 0).any():
         wrong = shorten(flat[np.argmin(found)].item())
         raise ValueError(f"lexicon has the label {wrong}, which is not among {shorten(classes.tolist())}")
-    entries = [tuple(found[a:b].tolist()) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    entries = [tuple(found[a:b].tolist()) for a, b in itertools.pairwise(offsets)]
     return [np.array(entry, dtype=np.int64) for entry in dict.fromkeys(entries)]
 
 
@@ -90,7 +91,7 @@ def check_lengths(layout: Layout, labels: Array, offsets: Array, frames: Array) 
         if repeats.any() and not layout.has_silence:
             i = int(np.searchsorted(offsets, np.argmax(repeats), side="right")) - 1
             raise ValueError(
-                f"y[{i}] has a label twice in a row, which one state without silence between cannot tell from one label; "
+                f"y[{i}] has a label twice in a row, and one state without silence cannot tell it from one label; "
                 "use states=2, or silence=True"
             )
     needed = np.add.reduceat(layout.least_frames + repeats, offsets[:-1])
@@ -99,16 +100,16 @@ def check_lengths(layout: Layout, labels: Array, offsets: Array, frames: Array) 
         i = int(short[0])
         raise ValueError(
             f"y[{i}] has {offsets[i + 1] - offsets[i]} labels, which take at least {needed[i]} frames with "
-            f"states={layout.n_per_label} and skips={layout.skips}, but X[{i}] has {frames[i]}; use fewer states, more "
-            "skips, or shorter steps between frames, or leave the recording out"
+            f"states={layout.n_per_label} and skips={layout.skips}, but X[{i}] has {frames[i]}; use fewer states "
+            "or more skips, or leave the recording out"
         )
 
 
 def read_alignments(hidden: Any, layout: Layout, labels: Array, offsets: Array, frames: Array) -> tuple[Any, Any]:
     """Known states of frames, −1 where unknown, and windows of labels; None where nothing is known.
 
-    An entry of ``hidden`` is None, a state per frame, or a pair (start, stop) of frames per label, in which None stands
-    for an unknown pair, and a pair of numbers for a time between the two.
+    An entry of ``hidden`` is None, a state per frame, or a pair (start, stop) of frames per label. There None stands
+    for an unknown pair, and a pair of numbers in place of a start or stop for a time between the two.
     """
     if isinstance(hidden, str | bytes | dict) or not is_list(hidden) or len(hidden) != frames.size:
         raise ValueError(f"hidden must hold one alignment or None per recording ({frames.size}), got {shorten(hidden)}")
@@ -122,10 +123,14 @@ def read_alignments(hidden: Any, layout: Layout, labels: Array, offsets: Array, 
         if all(is_whole(one) for one in own):
             path = np.array([int(one) for one in own], dtype=np.int64)
             if path.size != frames[i]:
-                raise ValueError(f"hidden[{i}] has {path.size} states, but X[{i}] has {frames[i]} frames; give one each")
-            if path.size and not (-1 <= path.min() and path.max() < layout.n_states):
+                raise ValueError(
+                    f"hidden[{i}] has {path.size} states, but X[{i}] has {frames[i]} frames; give one each"
+                )
+            if path.size and not (path.min() >= -1 and path.max() < layout.n_states):
                 wrong = path[(path < -1) | (path >= layout.n_states)][0]
-                raise ValueError(f"hidden[{i}] has the state {wrong}; give states from 0 to {layout.n_states - 1}, or -1")
+                raise ValueError(
+                    f"hidden[{i}] has the state {wrong}; give states from 0 to {layout.n_states - 1}, or -1"
+                )
             states[cuts[i] : cuts[i + 1]] = path
             continue
         size = int(offsets[i + 1] - offsets[i])
@@ -146,7 +151,7 @@ def _window(pair: Any, i: int, size: int) -> tuple[int, int, int, int]:
                 ends += [int(part) for part in both]
     if len(ends) != 4 or not (0 <= ends[0] <= ends[1] and ends[2] <= ends[3] <= size and ends[0] < ends[3]):
         raise ValueError(
-            f"hidden[{i}] has {shorten(pair)}; give (start, stop) in frames from 0 to {size}, None, or for a time that is "
-            "not known exactly a pair (earliest, latest)"
+            f"hidden[{i}] has {shorten(pair)}; give (start, stop) in frames from 0 to {size}, or None; a start or stop "
+            "that is not known exactly is a pair (earliest, latest)"
         )
     return ends[0], ends[1], ends[2], ends[3]

@@ -31,8 +31,8 @@ def best_walks(
 ) -> None:
     """The best path of every sequence through its automaton, by score plus ``factor`` times the final score.
 
-    ``unary[frame, state]`` and ``steps`` are scores. Where ``known`` is not empty, and ≥ 0, a frame has this state. Only
-    maxima are kept, and the path back looks for the edges that attain them; of edges that tie, the first is taken.
+    ``unary[frame, state]`` and ``steps`` are scores. Where ``known`` is not empty, and ≥ 0, a frame has this state.
+    Only maxima are kept, and the path back looks for the edges that attain them; of edges that tie, the first is taken.
     −inf where a sequence has no path.
     """
     room, longest = 1, 1

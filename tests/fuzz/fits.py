@@ -34,6 +34,7 @@ from tacit.problems import (
     PerSample,
     Sentences,
     SequenceClass,
+    Transcript,
     Transforms,
     rotations,
 )
@@ -121,6 +122,23 @@ def sequence_class(draw: Draw):
     }
     hidden = draw.pick([None, None, [None] * lengths.size])
     return SequenceClass, parameters, bags_of(draw, lengths, draw.between(1, 2)), y, hidden
+
+
+def transcript(draw: Draw):
+    lengths = draw.rng.integers(4, 8, draw.between(2, 5))
+    names = draw.pick([["a", "b"], [3, 5]])
+    y = [[names[int(one)] for one in draw.rng.integers(0, 2, draw.between(1, 2))] for _ in lengths]
+    parameters = {
+        "states": draw.pick([1, 2]),
+        "skips": draw.pick([0, 1]),
+        "silence": draw.chance(0.7),
+        "lexicon": draw.pick([None, None, [[names[0]], names, names[::-1], [names[1]]]]),
+        "max_edits": draw.pick([1, 2]),
+        "classes": draw.pick([None, names]),
+        "fit_intercept": draw.chance(0.5),
+    }
+    hidden = draw.pick([None, None, [None] * lengths.size, [[None] * len(own) for own in y]])
+    return Transcript, parameters, bags_of(draw, lengths, draw.between(1, 2)), y, hidden
 
 
 def motif(draw: Draw):
@@ -232,6 +250,7 @@ PROBLEMS = (
     candidates,
     chain,
     sequence_class,
+    transcript,
     motif,
     motif_sites,
     transforms,
@@ -375,6 +394,7 @@ for _make in PROBLEMS:
         "Candidates",
         "Chain",
         "SequenceClass",
+        "Transcript",
         "Motif",
         "MotifSites",
         "Transforms",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.datasets import read_conllu, read_tagged, read_two_columns, write_two_columns
+from tacit.problems import error_rate
 from tacit.spectral import FeatureClusters, HashedSymbols, RareWords, SpectralTagger, average_f1
 from tacit.text import WordFeatures
 from tests.fuzz.draws import Draw
@@ -57,6 +58,13 @@ def tag_scores(draw: Draw):
     _, tags = sentences(draw)
     other = [[draw.pick(["N", "V", "X"]) for _ in each] for each in tags]
     return average_f1(**draw.spoil_some({"y": tags, "predicted": other}, 0.6))
+
+
+@target("error_rate")
+def transcript_errors(draw: Draw):
+    _, tags = sentences(draw)
+    other = [[draw.pick(["N", "V", "X"]) for _ in range(draw.between(0, 4))] for _ in tags]
+    return error_rate(**draw.spoil_some({"y": tags, "predicted": other}, 0.6))
 
 
 @target("WordFeatures")

@@ -22,6 +22,7 @@ from tacit.problems import (
     MotifSites,
     Multiclass,
     SequenceClass,
+    Transcript,
     Transforms,
     rotations,
 )
@@ -80,6 +81,20 @@ def sequence_learner(learner, **more):
     return learner(SequenceClass(), C=3, init="weights", max_iter=4, random_state=0, **more)
 
 
+def strings():
+    """Frames of two labels each, one after the other."""
+    rng = np.random.default_rng(3)
+    offsets = np.arange(0, 6 * N + 1, 6)
+    y = rng.integers(0, 3, (N, 2))
+    values = rng.standard_normal((offsets[-1], 5)).astype("float32")
+    values[np.arange(offsets[-1]), np.repeat(y.ravel(), 3)] += 3
+    return Ragged(values, offsets), y.tolist()
+
+
+def transcript_learner(learner, **more):
+    return learner(Transcript(states=2), C=30, init="weights", max_iter=4, random_state=0, **more)
+
+
 def letters():
     X, y, _ = planted_motif(N, 20, "TGACTCA", seed=0)
     X[5] = X[5][:4] + b"N" + X[5][5:]
@@ -114,6 +129,8 @@ EXAMPLES = {
     ),
     "sequence classes": (bags, lambda **more: sequence_learner(LatentSVM, max_inner=8, **more)),
     "sequence classes, summed": (bags, lambda **more: sequence_learner(HiddenCRF, **more)),
+    "transcripts": (strings, lambda **more: transcript_learner(LatentSVM, max_inner=8, **more)),
+    "transcripts, summed": (strings, lambda **more: transcript_learner(HiddenCRF, **more)),
 }
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
-from tacit.data.parameters import is_list, shorten
+from tacit.data.labels import kind_of_label
+from tacit.data.parameters import has_length, is_list, shorten
 from tacit.problems.transcript.automata import Layout, Segments, link
 
 MAX_COLUMNS = 20_000
@@ -27,13 +28,7 @@ def error_rate(y: Any, predicted: Any) -> float:
     >>> error_rate([["one", "two", "two"], ["six"]], [["one", "two"], ["six"]])
     0.25
     """
-    pairs = []
-    for name, given in (("y", y), ("predicted", predicted)):
-        if isinstance(given, str | bytes) or not is_list(given) or not len(given):
-            raise ValueError(f"{name} must be a list of transcripts, got {shorten(given)}")
-        if any(not is_list(one) and not isinstance(one, str) for one in given):
-            raise ValueError(f"{name} must hold lists of labels, got {shorten(given)}")
-        pairs.append([list(one.tolist() if isinstance(one, np.ndarray) else one) for one in given])
+    pairs = [_read_labels(name, given) for name, given in (("y", y), ("predicted", predicted))]
     true, found = pairs
     if len(true) != len(found):
         raise ValueError(f"y has {len(true)} transcripts, predicted has {len(found)}; give one for each")
@@ -47,11 +42,26 @@ def error_rate(y: Any, predicted: Any) -> float:
     return float(edit_distances(flat[0], cuts[0], flat[1], cuts[1]).sum() / flat[0].size)
 
 
+def _read_labels(name: str, given: Any) -> list[list[Any]]:
+    if isinstance(given, str | bytes | dict) or not is_list(given) or not len(given):
+        raise ValueError(f"{name} must be a list of transcripts, got {shorten(given)}")
+    found = []
+    for i, one in enumerate(given):
+        if isinstance(one, bytes | dict) or not (isinstance(one, str) or has_length(one)):
+            raise ValueError(f"{name}[{i}] must be a list of labels, got {shorten(one)}")
+        labels = one.tolist() if isinstance(one, np.ndarray) else list(one)
+        wrong = [label for label in labels if not kind_of_label(label)] if isinstance(labels, list) else [labels]
+        if wrong:
+            raise ValueError(f"{name}[{i}] must hold whole numbers or strings, got {shorten(wrong[0])}")
+        found.append(labels)
+    return found
+
+
 def align_labels(true: Sequence[Any], found: Sequence[Any]) -> list[tuple[Any, Any]]:
     """Pairs (true, found) of a shortest edit of one transcript into the other, "" where one has no label.
 
-    >>> align_labels(["one", "two"], ["two", "six"])
-    [('one', ''), ('two', 'two'), ('', 'six')]
+    >>> align_labels(["one", "two", "six"], ["two", "six", "six"])
+    [('one', ''), ('two', 'two'), ('six', 'six'), ('', 'six')]
     """
     table = np.zeros((len(true) + 1, len(found) + 1), dtype=np.int64)
     table[:, 0], table[0] = np.arange(len(true) + 1), np.arange(len(found) + 1)
@@ -138,8 +148,8 @@ def edit_segments(layout: Layout, transcript: Array, most: int) -> Segments:
     before = len(pairs) + len(silences)
     sources: list[list[int]] = [[] for _ in range(before + layout.has_silence)]
     for column, row in enumerate(steps):
-        for label, new in enumerate(row):
-            into = sources[number[new, label]]
+        for label, column_after in enumerate(row):
+            into = sources[number[column_after, label]]
             into += [j for j in written[column] if layout.n_per_label > 1 or pairs[j][1] != label]
             into += [silent[column]] if column in silent else []
             into += [before] if column == 0 and layout.has_silence else []

@@ -13,6 +13,7 @@ AGAIN = {
     "coref": ("coref --model who/model.tacit --predict tales/new_*.conll", ["new_13.conll", "new_14.conll"]),
     "reasons": ("reasons reviews.jsonl --model reasons/model.tacit", ["reasons.jsonl"]),
     "bags": ("bags molecules.csv --model bags/model.tacit", ["predictions.csv", "instances.csv"]),
+    "transcribe": ("transcribe sounds --model spoken/model.tacit --transcripts sounds.tsv", ["words.ctm"]),
     "align": ("align sentences.en-fr --model links/model.tacit", ["links.txt"]),
 }
 

@@ -41,7 +41,10 @@ _BLOCK = 1 << 20
 NOT_RECORDED = ("quiet", "verbose", "debug")
 """Options that change no result."""
 
-APPLY_OPTIONS = ("model", "predict", "wanted", "out", "jobs", "force", "safe_tables", "as_json", *NOT_RECORDED)
+APPLY_OPTIONS = (
+    *("model", "predict", "wanted", "transcripts", "out", "jobs", "force", "safe_tables", "as_json"),
+    *NOT_RECORDED,
+)
 """Options that mean something where a model is applied and nothing is learned."""
 
 MAX_LISTED = 12

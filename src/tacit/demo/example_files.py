@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-import struct
-import zlib
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from tacit import commands
 from tacit.data.arrays import Array
+from tacit.report import encode_png
 
 Files = Mapping[str, str | bytes]
 """The content of files by their paths in the folder."""
@@ -39,6 +39,7 @@ NEUTRAL = (
     "We arrived in the evening.", "The room is on the second floor.", "There is a station near the house.",
     "Breakfast is from seven to ten.", "I stayed for two nights.", "The street has many shops.",
 )  # fmt: skip
+TONES = {"low": 300, "mid": 800, "high": 2000}
 GOOD = ("The staff were wonderful.", "I loved the quiet garden.", "A great place, and very clean.")
 BAD = ("The bed was awful.", "I hated the noise at night.", "A dirty place, and very rude.")
 
@@ -101,6 +102,26 @@ def make_tags(rng: np.random.Generator) -> Files:
     return {"tagged.tsv": train, "words.txt": words}
 
 
+def make_sounds(rng: np.random.Generator) -> Files:
+    """Strings of tones in wav files, most of them with a transcript, which has no times."""
+    from scipy.io import wavfile
+
+    files: dict[str, str | bytes] = {}
+    rows, rate = ["file\ttranscript"], 8000
+    for i in range(24):
+        words = rng.choice(list(TONES), rng.integers(2, 5)).tolist()
+        parts = [0.002 * rng.standard_normal(1200)]
+        for word in words:
+            time = np.arange(int(rng.integers(1600, 3200))) / rate
+            parts += [0.5 * np.sin(2 * np.pi * TONES[word] * time), 0.002 * rng.standard_normal(1200)]
+        stream = io.BytesIO()
+        wavfile.write(stream, rate, np.round(32000 * np.concatenate(parts)).astype(np.int16))
+        files[f"sounds/sound_{i + 1:02}.wav"] = stream.getvalue()
+        if i < 20:
+            rows.append(f"sound_{i + 1:02}.wav\t{' '.join(words)}")
+    return files | {"sounds.tsv": "\n".join(rows) + "\n"}
+
+
 def make_tales(rng: np.random.Generator) -> Files:
     """Short tales in CoNLL-2012 format, with clusters of mentions in the last column."""
     return {f"tales/{'new' if i >= 12 else 'train'}_{i + 1}.conll": _tell_tale(rng, f"tale_{i + 1}") for i in range(14)}
@@ -145,6 +166,7 @@ EXAMPLES = {
     "locate": ExampleSet(make_photos, "tacit locate photos --evaluate photo_boxes.csv --out boxes"),
     "segment": ExampleSet(make_masks, "tacit segment pebbles --out masks"),
     "bags": ExampleSet(make_molecules, "tacit bags molecules.csv --bag molecule --label active --out bags"),
+    "transcribe": ExampleSet(make_sounds, "tacit transcribe sounds --transcripts sounds.tsv --out spoken"),
     "tag": ExampleSet(make_tags, "tacit tag tagged.tsv --predict words.txt --out tags"),
     "coref": ExampleSet(make_tales, "tacit coref tales/train_*.conll --predict tales/new_*.conll --out who"),
     "align": ExampleSet(make_translations, "tacit align sentences.en-fr --out links"),
@@ -172,22 +194,6 @@ def examples(run: commands.CommandRun) -> None:
         run.say(example.call)
     found = f"{len(EXAMPLES)} commands to try"
     run.finish(found, "their input files are generated", f"cd {run.out}, and run the commands above")
-
-
-def encode_png(image: Array) -> bytes:
-    """An image of bytes, grey (rows, columns) or colour (rows, columns, 3), as a PNG file.
-
-    >>> encode_png(np.zeros((2, 3), np.uint8))[:4]
-    b'\\x89PNG'
-    """
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-    height, width = image.shape[:2]
-    header = struct.pack(">IIBBBBB", width, height, 8, 2 if image.ndim == 3 else 0, 0, 0, 0)
-    rows = b"".join(b"\0" + row.tobytes() for row in np.ascontiguousarray(image, dtype=np.uint8))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 def _draw_object(

@@ -16,3 +16,4 @@ from tacit.report.page import Row as Row
 from tacit.report.page import Section as Section
 from tacit.report.page import Table as Table
 from tacit.report.page import render as render
+from tacit.report.png import encode_png as encode_png

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import struct
-import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +19,8 @@ from tacit.commands import (
     c_option,
     count_noun,
     examples,
+    load_model,
+    model_option,
     number_option,
     run_options,
 )
@@ -28,7 +28,20 @@ from tacit.data.arrays import Array
 from tacit.data.lines import one_line
 from tacit.data.parameters import shorten
 from tacit.data.reading import quote, read_text
-from tacit.report import Code, Column, Facts, Figure, Page, Picture, Prose, Section, Table, confusion_chart, render
+from tacit.report import (
+    Code,
+    Column,
+    Facts,
+    Figure,
+    Page,
+    Picture,
+    Prose,
+    Section,
+    Table,
+    confusion_chart,
+    encode_png,
+    render,
+)
 
 EXAMPLES = examples(
     "tacit transcribe recordings --transcripts table.tsv --out out",
@@ -59,17 +72,16 @@ class Recordings(NamedTuple):
 @click.argument("recordings", type=INPUT_FOLDER)
 @click.option(
     "--transcripts",
-    "table",
     type=INPUT_FILE,
     help="Table with the columns file and transcript, and speaker if known; fields are separated by tabs.",
 )
-@click.option("--model", "model", type=INPUT_FILE, help="File model.tacit of an earlier run, used without learning.")
+@model_option("it transcribes RECORDINGS, aligns transcripts that are given, and learns nothing.")
 @number_option("--states", 8, "Number of states per word, from 1 to 64.", most=64)
 @number_option("--step", 0.02, "Seconds from one frame to the next, from 0.001 to 1.", 0.001, 1)
 @c_option(1000.0)
 @run_options(out="transcripts")
 def transcribe(
-    run: CommandRun, recordings: Path, table: Path | None, model: Path | None, states: int, step: float, C: float
+    run: CommandRun, recordings: Path, transcripts: Path | None, model: Path | None, states: int, step: float, C: float
 ) -> None:
     """Transcribe recordings, and find the times of their words.
 
@@ -78,24 +90,21 @@ def transcribe(
     others. With --model nothing is learned. Writes transcripts.tsv, words.ctm, a TextGrid per recording, words.json,
     model.tacit, report.html and run.json.
     """
-    from tacit import load
     from tacit.signals.timings import format_ctm, format_textgrid
     from tacit.signals.transcriber import Transcriber
 
-    if table is None and model is None:
+    if transcripts is None and model is None:
         raise click.UsageError("give --transcripts to learn from, or --model of an earlier run")
-    app = Transcriber(states=states, step=step, C=C, **run.settings)
+    options = {"states": states, "step": step, "C": C, **run.settings}
+    app = Transcriber(**options) if model is None else load_model(model, Transcriber, {})
     run.check_options(app)
-    with run.writing(table, model) as folder:
-        data = read_recordings(recordings, table)
+    with run.writing(transcripts, model) as folder:
+        data = read_recordings(recordings, transcripts)
         known = [i for i, own in enumerate(data.words) if own is not None]
         held_out = None
         if model is None:
-            held_out = _learn(run, app, data, known, str(table))
-        else:
-            app = load(model)
-            if not isinstance(app, Transcriber):
-                raise ValueError(f"{quote(model)} holds a {type(app).__name__}; give a model of tacit transcribe")
+            held_out = _learn(run, app, data, known, str(transcripts))
+            app.save(folder.path("model.tacit"))
         words = app.transcribe(data.signals, data.rate, data.speakers)
         if known:
             given = [data.signals[i] for i in known], [data.words[i] for i in known], data.rate
@@ -109,7 +118,6 @@ def transcribe(
         folder.write_text("words.ctm", "".join(format_ctm(f.stem, w) for f, w in zip(data.files, words, strict=True)))
         folder.write_text("transcripts.tsv", _lines(data, words))
         folder.write_text("words.json", _json(data, words))
-        app.save(folder.path("model.tacit"))
         page = transcript_page(app, data, words, held_out, run.command_line)
         folder.write_text("report.html", render(page))
         run.record(
@@ -291,7 +299,7 @@ def _spectrograms(data: Recordings, words: list[Any]) -> list[Any]:
         picture = np.repeat(np.round(255 * shade).astype(np.uint8), 3, axis=0)
         seconds = data.signals[i].size / data.rate
         caption = f"{data.files[i].name}: {' '.join(word.name for word in words[i])}"
-        found.append(Picture(write_png(picture), f"Spectrogram of {data.files[i].name}", caption))
+        found.append(Picture(encode_png(picture), f"Spectrogram of {data.files[i].name}", caption))
         found.append(Figure(words_svg(words[i], seconds, picture.shape[1]), ""))
     return found
 
@@ -317,22 +325,3 @@ def words_svg(words: list[Any], seconds: float, width: int) -> Markup:
             f"{escape(word.name[:16])}</text>"
         )
     return Markup("".join(parts) + "</svg>")
-
-
-def write_png(picture: Array) -> bytes:
-    """A grey picture, (rows, columns) of bytes, as the content of a PNG file.
-
-    >>> write_png(np.zeros((2, 3), dtype=np.uint8))[:4]
-    b'\\x89PNG'
-    """
-    height, width = picture.shape
-    lines = b"".join(b"\0" + row.tobytes() for row in np.ascontiguousarray(picture, dtype=np.uint8))
-    parts = [
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)),
-        (b"IDAT", zlib.compress(lines)),
-        (b"IEND", b""),
-    ]
-    packed = [
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in parts
-    ]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(packed)

@@ -94,7 +94,7 @@ def test_a_bad_file_has_the_same_exit_code(name, tmp_path, capsys):
     bad = tmp_path / "bad"
     bad.write_bytes(b"\x00\xff")
     arguments = [param for param in ALL[name].params if isinstance(param, click.Argument)]
-    given = [str(bad) for param in arguments if param.required or param.name == "train"]
+    given = [str(bad) for param in arguments if param.required or param.name in ("train", "positives")]
     needed = {"coref": ["--predict", str(bad)], "bags": ["--bag", "id", "--label", "y"]}
     options = needed.get(name, [])
     assert main([name, *given, *options, "--out", str(tmp_path / "out")]) == 1

@@ -36,7 +36,9 @@ EXAMPLES = commands.examples(
 @commands.model_option("it predicts the bags of TABLE, and nothing is learned.")
 @commands.run_options(out="bags")
 def bags(run: commands.CommandRun, table: Path, model: Path | None, **options: Any) -> None:
-    """Classify bags of instances, and find the instances that decide (multiple-instance learning).
+    """Classify bags of instances, and find the instances that decide.
+
+    This is multiple-instance learning.
 
     TABLE is a CSV file with a header and a row per instance: a column that names the bag, a column with the label of
     the bag, and numbers. It may be gzipped. Bags whose label is empty are not learned from, but are predicted. Writes

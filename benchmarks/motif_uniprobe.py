@@ -32,7 +32,7 @@ def run(full: bool = False) -> Page:
             for fold in folds:
                 data = uniprobe(folder, protein, fold)
                 began = time.process_time()
-                finder = MotifFinder(n_motifs=3, C=3000, verbose=0).fit(data.X_train, data.y_train)
+                finder = MotifFinder(width=10, n_motifs=3, C=3000, verbose=0).fit(data.X_train, data.y_train)
                 seconds.append(time.process_time() - began)
                 both.append(100 * (1 - finder.score(data.X_test, data.y_test)))
                 alone.append(100 * (1 - finder.set_params(motif_only=True).score(data.X_test, data.y_test)))

@@ -46,6 +46,11 @@ def test_a_given_width_is_kept():
     assert finder.width_ == 10
 
 
+def test_with_a_flank_the_width_stays():
+    X, y, _ = plant("TTCAGCACCATGGACAGCGCC")
+    assert MotifFinder(C=1000, n_motifs=1, flank="GTCTGTGTTC", verbose=0).fit(X, y).width_ == 10
+
+
 def test_without_a_motif_nothing_grows():
     rng = np.random.default_rng(1)
     X = ["".join(rng.choice(list("ACGT"), 60)) for _ in range(300)]

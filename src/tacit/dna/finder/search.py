@@ -131,7 +131,8 @@ class MotifSearch:
         near = [objective <= best.objective * (1 + SAME_OBJECTIVE) for objective in best.objectives]
         if self.ended_early is None:
             best = self._try_shifts(problem, schema, best, m - 1)
-        if m == 1 and self.finder.width == "auto" and self.ended_early is None:
+        may_grow = self.finder.width == "auto" and not self.finder.flank  # letters of a flank look conserved
+        if m == 1 and may_grow and self.ended_early is None:
             problem, schema, best = self._grow(problem, schema, best)
         if self.finder.learner != "logistic" and self.ended_early is None:
             best = models.polish(problem, self.own, self.labels, best, self.C, self.finder.n_jobs)

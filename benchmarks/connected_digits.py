@@ -81,8 +81,8 @@ def run() -> Page:
     page.notes += [
         "The number of states, the learners' tolerances and the silence were chosen on one random third against "
         "another, the last third being unseen; the number of states is not tuned further.",
-        "Met in random folds by LatentSVM, in words and times. Missed with a speaker left out: neither learner has half "
-        "of the HMM's word error. The HMM knows single recordings and silence.",
+        "Met in random folds by LatentSVM, in words and times. Missed with a speaker left out: neither learner has "
+        "half of the HMM's word error. The HMM knows single recordings and silence.",
         "Features are normalised over all strings of a speaker, without labels, as in spoken_digits.md.",
     ]
     return page

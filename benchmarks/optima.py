@@ -282,7 +282,8 @@ DEFAULT = (
     'By default (`init="auto"`) the first start is the smooth path for `Candidates`, `Bags`, `Motif`, `Transforms` and '
     "`Coreference` by left links. Measured once, outside of this page: `Detection` and `MotifSites` keep CCCP. On a "
     "toy of `Detection`, whose features measure contrast, the path ends at 39.1 and the best of three random starts at "
-    "4.3; with `MotifSites` on planted sites of both strands at 51.6, and 23.7 from k-mers. There mean features over all hidden values tell little. "
+    "4.3; with `MotifSites` on planted sites of both strands at 51.6, and 23.7 from k-mers. There mean features over "
+    "all hidden values tell little. "
     "`Bags` with the rules 'instances' and 'both' on three folds of Musk1, Elephant and Tiger: lower in all six means, "
     "by 0.1 to 3.3. `GroupNormSVM` on four pairs of rotated digits, C = 5, 20 and 100: lower than the best of three "
     "starts in 11 of 12 (the other 0.1 % higher), with 4 to 8 states in place of 3 to 14."

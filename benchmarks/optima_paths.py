@@ -173,6 +173,6 @@ def describe_learners(folder: Path) -> list[str]:
             f"lower on {wins} of {len(table)}"
         )
     return [
-        "Other learners, objectives on five planted sets of bags, one start each (of CCCP from random hidden values, of "
+        "Other learners, objectives on five planted sets of bags, one start each (CCCP from random hidden values, "
         "`DissimilaritySVM` from mean features): " + "; ".join(parts) + "."
     ]

@@ -1,4 +1,4 @@
-"""Starts by successive halving: all begin, few go on, one ends; so that ten cost about as much as three.
+"""Starts by successive halving: all begin, few go on, one ends; so that ten cost as much as four or five.
 
 Source: Karnin, Koren & Somekh (2013); Jamieson & Talwalkar (2016).
 """

@@ -110,7 +110,7 @@ class LatentSVM(Learner):
         for problems that know such moves: a `Motif` shifts all windows by up to three letters
     halving : whether `n_init` starts go on by successive halving: after five iterations of each, the third with the
         lowest objectives goes on to three times as many, until one is left, which goes to its end. Ten starts take
-        half the time of ten whole ones. The others are "stopped" in `runs_`. Not with a pace, during which objectives may rise
+        half the time of whole ones. The others are "stopped" in `runs_`. Not with a pace: objectives may rise then
     checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`
     callbacks : functions called with every `Iteration`; one that returns True ends the fit
 

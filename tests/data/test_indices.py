@@ -8,8 +8,10 @@ import tacit
 from tacit import LatentSVM, Ragged, StructuredSVM
 from tacit.data.arrays import as_csr
 from tacit.oracle.losses import HiddenLoss, Reference
+from tacit.penalties import GroupNorm
 from tacit.problems import Candidates, Chain, Multiclass
 from tacit.runtime.archive import StorageError, read_archive, write_archive
+from tacit.vision.maps.window_maps import WindowMaps
 
 FAR = 2**63 - 1
 BAGS = Ragged(np.random.default_rng(0).standard_normal((8, 2)), np.arange(5) * 2)
@@ -94,3 +96,32 @@ def test_tables_of_a_loss_must_fit_the_samples():
     loss = HiddenLoss(np.zeros(2, int), lambda kind: np.zeros((1, 1)), sizes=np.array([2]))
     with pytest.raises(ValueError, match="table"):
         loss.table(2, np.array([0, 2, 4]), np.zeros(2, int), reference)
+
+
+def test_grids_of_maps_whose_product_wraps_around_are_refused():
+    inverse = pow(3, -1, 2**64)
+    n, far = next((n, n * inverse % 2**64) for n in (13, 14, 16, 17) if n * inverse % 2**64 < 2**63)
+    assert (np.array([3]) * np.array([far]))[0] == n  # in 64 bits
+    with pytest.raises(ValueError, match="grid"):
+        WindowMaps(np.ones((n, 2)), [0, n], [[3, far]], [[far, 3]], 1, [[0, 0, far, 3]], [0, 1])
+    for grids, sizes in (([["a", "b"]], [[4, 3]]), ([[3, 4]], [[np.nan, 3]]), ([[3, 4]], [[[1]]]), ([3, 4, 5], [4, 3])):
+        with pytest.raises(ValueError, match=r"grids|sizes"):
+            WindowMaps(np.ones((12, 2)), [0, 12], grids, sizes, 1, [[0, 0, 4, 3]], [0, 1])
+
+
+@pytest.mark.parametrize("groups", [[0, 0, -1], [0, 0, 2], [0, 0, 2**62], [0.5, 0, 1], np.ma.masked_array([0, 0, 1], 1)])
+def test_group_norms_refuse_groups_outside_before_they_are_followed(groups):
+    for use in (lambda norm: norm.value(np.ones(3)), lambda norm: norm.steepness(np.ones(3))):
+        with pytest.raises(ValueError, match="groups"):
+            use(GroupNorm(groups))
+
+
+@pytest.mark.parametrize("w", [np.ones(100_000), np.ones(2), np.ones((3, 1)), ["a"], np.ma.masked_array(np.ones(3), 1)])
+def test_group_norms_refuse_vectors_of_another_size(w):
+    norm = GroupNorm([0, 0, 1])
+    for use in (norm.value, norm.norms, norm.primal, norm.steepness, norm.near(np.zeros(3), 1.0).primal):
+        with pytest.raises(ValueError, match=r"numbers|masked"):
+            use(w)
+    with pytest.raises(ValueError, match=r"numbers|masked"):
+        norm.near(w, 1.0).primal(np.zeros(3))
+    assert norm.value([3, 4, 1]) == 6.0

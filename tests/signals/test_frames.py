@@ -86,8 +86,27 @@ def test_read_wav(tmp_path):
     (tmp_path / "bad.wav").write_bytes(b"RIFF")
     with pytest.raises(ValueError, match="wav"):
         read_wav(tmp_path / "bad.wav")
-    with pytest.raises(FileNotFoundError, match="not a file"):
+    with pytest.raises(FileNotFoundError, match="missing"):
         read_wav(tmp_path / "none.wav")
+
+
+def test_read_wav_refuses_large_files_and_what_is_not_a_path(tmp_path):
+    wavfile.write(tmp_path / "a.wav", RATE, np.zeros(1000, dtype=np.int16))
+    with pytest.raises(ValueError, match="max_bytes"):
+        read_wav(tmp_path / "a.wav", max_bytes=1000)
+    wavfile.write(tmp_path / "b.wav", RATE, np.array([0.0, np.inf], dtype=np.float32))
+    with pytest.raises(ValueError, match="finite"):
+        read_wav(tmp_path / "b.wav")
+    for path in (None, 3, ["a.wav"]):
+        with pytest.raises(TypeError, match="path"):
+            read_wav(path)
+
+
+def test_frames_are_computed_in_blocks(monkeypatch):
+    signal = np.random.default_rng(5).standard_normal(RATE)
+    whole = cut_frames([signal], RATE).values
+    monkeypatch.setattr("tacit.signals.frames.BLOCK", 1000)
+    assert cut_frames([signal], RATE).values == pytest.approx(whole)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +126,12 @@ def test_read_wav(tmp_path):
         ([TIME], {"high": 5000.0}, "high"),
         ([TIME], {"n_coefficients": 40}, "n_mels"),
         ([["a", "b"]], {}, "signals"),
+        (iter([TIME]), {}, "signals"),
+        ([TIME], {"groups": iter("a")}, "groups"),
+        ([1e200 * TIME], {}, "large"),
+        ([TIME], {"high": 1e-290}, "high"),
+        ([np.zeros(100_000)], {"window": 6.0, "step": 0.0003}, "window"),
+        ([np.zeros(1_000_000)], {"window": 100.0, "step": 100.0, "n_mels": 1024}, "n_mels"),
     ],
 )
 def test_bad_input_is_refused(signals, options, keyword):

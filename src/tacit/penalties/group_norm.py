@@ -61,6 +61,7 @@ class GroupNorm:
 
     @cached_property
     def _cut(self) -> _Cut:
+        self.check_whole(np.size(self.groups))  # kernels write where groups point
         groups = np.ascontiguousarray(self.groups, dtype=np.int64)
         order = np.argsort(groups, kind="stable")
         starts = np.searchsorted(groups[order], np.arange(int(groups.max()) + 1))
@@ -93,12 +94,14 @@ class GroupNorm:
 
     def norms(self, w: Array) -> Array:
         """(n_groups,) the ‖w_g‖."""
+        w = self._one_per_weight("w", w)
         return np.sqrt(self.sums(w * w))
 
     def value(self, w: Array) -> float:
+        w = self._one_per_weight("w", w)
         total = sum_norms(w, self.group_of_each, self.each_weight)
         if self.centre is not None and self.pull:
-            away = w - self.centre
+            away = w - self._one_per_weight("centre", self.centre)
             total += 0.5 * self.pull * float(away @ away)
         return total
 
@@ -108,15 +111,26 @@ class GroupNorm:
         >>> GroupNorm([0, 0, 1]).near(np.array([3.0, 4.0, 0.5]), 1.0).primal(np.zeros(3))
         array([2.4, 3.2, 0. ])
         """
+        slope = self._one_per_weight("slope", slope)
         if self.centre is None or not self.pull:
             if (self.norms(slope) > self.each_weight).any():
                 raise ValueError("the slope is steeper than the norm: add a proximal term with near(...)")
             return np.zeros_like(slope)
-        limits = self.each_weight / self.pull
-        free, w = np.empty_like(self.centre), np.empty_like(self.centre)
+        limits, centre = self.each_weight / self.pull, self._one_per_weight("centre", self.centre)
+        free, w = np.empty_like(centre), np.empty_like(centre)
         norms, shrinkage = np.empty(limits.size), np.empty(limits.size)
-        shrink_groups(slope, self.centre, self.pull, self.group_of_each, limits, free, norms, shrinkage, w)
+        shrink_groups(slope, centre, self.pull, self.group_of_each, limits, free, norms, shrinkage, w)
         return w
+
+    def _one_per_weight(self, name: str, values: Any) -> Array:
+        """A vector with a float64 for every weight: kernels read as many."""
+        groups = self._cut.groups
+        if type(values) is np.ndarray and values.dtype == np.float64 and values.shape == groups.shape:
+            return values
+        found = numbers(name, values, f"{groups.size} numbers, one per weight")
+        if found.shape != groups.shape:
+            raise ValueError(f"{name} must have {groups.size} numbers, one per weight, got shape {found.shape}")
+        return found
 
     def near(self, centre: Array, weight: float) -> Self:
         pull, centre = add_proximal(self.pull, self.centre, weight, centre)
@@ -139,7 +153,7 @@ class GroupNorm:
 
     def steepness(self, slope: Array) -> float:
         """max_g ‖slope_g‖ / λ_g, the dual norm: up to 1, Ω(w) + slope·w is not negative anywhere."""
-        return find_steepest(slope, self.group_of_each, self.each_weight)
+        return find_steepest(self._one_per_weight("slope", slope), self.group_of_each, self.each_weight)
 
     def on(self, schema: Any) -> Self:
         """The same penalty with a group for every weight of a schema."""

@@ -10,12 +10,24 @@ from scipy.fft import dct, next_fast_len, rfft
 from scipy.signal import get_window
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import is_list, numbers, shorten, whole_number
+from tacit.data.parameters import has_length, numbers, shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.specs import between, choice, switch
 
 FLOOR = 1e-10
 """The least energy of a band, relative to the loudest of its recording: silence must not become −∞."""
+
+MAX_AMPLITUDE = 1e100
+"""The largest number of a signal: powers of larger ones overflow."""
+
+BLOCK = 1 << 22
+"""Numbers of frames whose spectra are computed at once."""
+
+MAX_NUMBERS = 1 << 30
+"""Numbers of all frames of a recording, which overlap: a long window with a short step makes many."""
+
+MAX_BANK = 1 << 26
+"""Numbers of the table of bands and frequencies."""
 
 KNEE = 0.8
 """Share of the highest frequency up to which a warp multiplies all frequencies."""
@@ -81,14 +93,16 @@ def cut_frames(
     if kind == "mfcc" and n_coefficients > n_mels:
         raise ValueError(f"n_coefficients must be at most n_mels, {n_mels}, got {n_coefficients}")
     size, hop = _samples("window", window, rate), _samples("step", step, rate)
-    recordings = [_check(signal, i, size, rate) for i, signal in enumerate(_list(signals))]
+    recordings = [_check(signal, i, size, hop, rate) for i, signal in enumerate(_list(signals))]
     group_of = _read_groups(groups, len(recordings), normalise)
     taper = get_window("hamming", size)
     length = next_fast_len(max(size, 2 * n_mels), real=True)
+    if n_mels * length > MAX_BANK:
+        raise ValueError(f"n_mels={n_mels} bands of a window of {size} samples need too much memory; lower one of them")
     bank = mel_bank(rate, length, n_mels, low, top, warp)
     tables = []
     for signal in recordings:
-        energy = _spectra(signal, taper, length, hop) @ bank.T
+        energy = _energies(signal, taper, length, hop, bank)
         table = np.log(np.maximum(energy, FLOOR * max(float(energy.max()), np.finfo(float).tiny)))
         if kind == "mfcc":
             table = dct(table, type=2, norm="ortho", axis=1)[:, :n_coefficients]
@@ -116,6 +130,8 @@ def mel_bank(
     """
     first, last = (2595 * np.log10(1 + f / 700) for f in (low, rate / 2 if high is None else high))
     edges = 700 * (10 ** (np.linspace(first, last, n_mels + 2) / 2595) - 1)
+    if not (np.diff(edges) > 0).all():
+        raise ValueError(f"high must be further above low={low:g} Hz: {n_mels} bands between them have no width")
     frequencies = np.arange(length // 2 + 1) * rate / length
     if warp != 1.0:
         knee = KNEE * rate / 2 * min(warp, 1.0)
@@ -144,15 +160,22 @@ def _read_groups(groups: Any, n: int, normalise: bool) -> Array:
         return np.arange(n)
     if not normalise:
         raise ValueError("groups says what is normalised together, but normalise is False; leave one of the two out")
-    if not is_list(groups) or len(groups) != n:
+    if not has_length(groups) or len(groups) != n:
         raise ValueError(f"groups must hold one name per recording ({n}), got {shorten(groups)}")
     return np.unique([str(name) for name in groups], return_inverse=True)[1]
 
 
-def _spectra(signal: Array, taper: Array, length: int, hop: int) -> Array:
-    """(frames, frequencies): the power of every frequency of every frame."""
+def _energies(signal: Array, taper: Array, length: int, hop: int, bank: Array) -> Array:
+    """(frames, bands): the power of every band in every frame, computed block by block."""
     cut = np.lib.stride_tricks.sliding_window_view(signal, taper.size)[::hop]
-    return np.asarray(np.abs(rfft(cut * taper, length, axis=1)) ** 2)
+    n = max(1, BLOCK // length)
+    blocks = [_spectra(cut[i : i + n], taper, length) @ bank.T for i in range(0, len(cut), n)]
+    return np.concatenate(blocks)
+
+
+def _spectra(frames: Array, taper: Array, length: int) -> Array:
+    """(frames, frequencies): the power of every frequency of every frame."""
+    return np.asarray(np.abs(rfft(frames * taper, length, axis=1)) ** 2)
 
 
 def _slopes(table: Array) -> Array:
@@ -173,12 +196,12 @@ def _samples(name: str, seconds: Any, rate: float) -> int:
 def _list(signals: Any) -> Sequence[Any]:
     if isinstance(signals, np.ndarray) and signals.ndim == 1 and signals.dtype != object:
         raise ValueError("signals must be a list of recordings, got one vector; give [signal]")
-    if not is_list(signals) or not len(signals):
+    if not has_length(signals) or not len(signals):
         raise ValueError(f"signals must be a list of recordings, got {shorten(signals)}")
     return list(signals)
 
 
-def _check(signal: Any, i: int, size: int, rate: float) -> Array:
+def _check(signal: Any, i: int, size: int, hop: int, rate: float) -> Array:
     values = numbers(f"signals[{i}]", signal, "a vector of numbers").astype(np.float64)
     if values.ndim == 2:
         raise ValueError(f"signals[{i}] has {values.shape} numbers, but one channel is needed; mix its channels")
@@ -189,4 +212,11 @@ def _check(signal: Any, i: int, size: int, rate: float) -> Array:
     if values.size < size:
         have, need = values.size / rate, size / rate
         raise ValueError(f"signals[{i}] lasts {have:.3g} s, less than one frame of {need:.3g} s; use a shorter window")
+    if max(values.max(), -values.min()) > MAX_AMPLITUDE:
+        raise ValueError(f"signals[{i}] has too large numbers, above {MAX_AMPLITUDE:g}; scale it to −1 to 1")
+    if (values.size - size) // hop * size > MAX_NUMBERS:
+        raise ValueError(
+            f"signals[{i}] has {values.size} samples, too many for a window of {size} and a step of {hop} samples; "
+            "use a shorter window or a longer step"
+        )
     return values

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.data.arrays import Array
-from tacit.data.parameters import shorten
+from tacit.data.arrays import Array, first_non_finite
+from tacit.data.parameters import reason
+from tacit.data.reading import MAX_BYTES, check_promise, find_file, quote
 
 
 class Recording(NamedTuple):
@@ -18,8 +19,9 @@ class Recording(NamedTuple):
     rate: int
 
 
-def read_wav(path: str | os.PathLike[str]) -> Recording:
-    """Read a wav file of one channel: whole numbers of 8 to 32 bits, or floats.
+def read_wav(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Recording:
+    """Read a wav file of one channel: whole numbers of 8 to 32 bits, or floats; a file of more than ``max_bytes`` is
+    refused.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -32,19 +34,24 @@ def read_wav(path: str | os.PathLike[str]) -> Recording:
     """
     from scipy.io import wavfile
 
-    if not os.path.isfile(path):
-        raise FileNotFoundError(f"{os.fspath(path)} is not a file; give the path of a wav file")
+    file = find_file(path, "a wav file")
+    check_promise(file, file.stat().st_size, max_bytes)
     try:
-        rate, samples = wavfile.read(path)
+        rate, samples = wavfile.read(file)
     except Exception as error:  # SciPy raises many types for damaged files
-        raise ValueError(f"{os.fspath(path)} is not a wav file that can be read: {shorten(str(error))}") from None
+        raise ValueError(f"{quote(file)} is not a wav file that can be read: {reason(error)}") from error
     if samples.ndim != 1:
         raise ValueError(
-            f"{os.fspath(path)} has {samples.shape[1]} channels, but one is needed; mix them, for example with "
+            f"{quote(file)} has {samples.shape[1]} channels, but one is needed; mix them, for example with "
             "sox in.wav out.wav remix 1,2"
         )
+    values = np.array(samples, dtype=np.float64)
     if samples.dtype.kind == "u":
-        samples = samples.astype(np.float64) / 128 - 1
+        values /= 128
+        values -= 1
     elif samples.dtype.kind == "i":
-        samples = samples.astype(np.float64) / (np.iinfo(samples.dtype).max + 1.0)
-    return Recording(np.asarray(samples, dtype=np.float64), int(rate))
+        values /= np.iinfo(samples.dtype).max + 1.0
+    wrong = first_non_finite(values[:, None])
+    if wrong is not None:
+        raise ValueError(f"{quote(file)} has {values[wrong[0]]} at sample {wrong[0]}; all samples must be finite")
+    return Recording(values, int(rate))

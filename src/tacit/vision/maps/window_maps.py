@@ -121,11 +121,10 @@ class WindowMaps(Ragged):
         self, values: Any, offsets: Any, grids: Any, sizes: Any, stride: Any, windows: Any, window_offsets: Any
     ) -> None:
         super().__init__(values, offsets)
-        self.grids = np.asarray(grids, dtype=np.int64).reshape(-1, 2)
-        self.sizes = np.asarray(sizes, dtype=np.int64).reshape(-1, 2)
+        self.grids, self.sizes = (_read_whole_pairs(*own) for own in (("grids", grids), ("sizes", sizes)))
         self.strides = np.broadcast_to(numbers("stride", stride), (len(self),)).astype(np.float64)
-        self.windows = np.asarray(windows, dtype=np.float64).reshape(-1, 4)
-        self.window_offsets = np.asarray(window_offsets, dtype=np.int64)
+        self.windows = _read_rows("windows", windows, 4)
+        self.window_offsets = check_offsets(window_offsets, len(self.windows), "window_offsets")
         self._check()
 
     def _check(self) -> None:
@@ -134,8 +133,10 @@ class WindowMaps(Ragged):
             raise ValueError(f"values must be (cells, d) of floats, got {self.values.shape} of {self.values.dtype}")
         if not (len(self.grids) == len(self.sizes) == self.window_offsets.size - 1 == n):
             raise ValueError(f"{n} maps need {n} grids and sizes, got {len(self.grids)} and {len(self.sizes)}")
-        if (self.grids.prod(axis=1) != self.lengths).any():
-            i = int(np.argmax(self.grids.prod(axis=1) != self.lengths))
+        is_wrong = ((self.grids < 0) | (self.grids > self.lengths[:, None])).any(axis=1)  # or the product wraps around
+        is_wrong |= self.grids.prod(axis=1) != self.lengths
+        if is_wrong.any():
+            i = int(np.argmax(is_wrong))
             raise ValueError(f"map {i} has {self.lengths[i]} cells, but its grid is {self.grids[i].tolist()}")
         if n and self.sizes.min() < 1:
             raise ValueError(f"sizes must be at least 1 × 1 pixels, got {shorten(self.sizes)}")
@@ -150,7 +151,6 @@ class WindowMaps(Ragged):
                 f"map {i} of {self.grids[i].tolist()} cells of {self.strides[i]:g} pixels does not cover its image of "
                 f"{self.sizes[i].tolist()} pixels; stride must be the pixels per cell of the map"
             )
-        check_offsets(self.window_offsets, len(self.windows), "window_offsets")
         if (self.window_counts < 1).any():
             raise ValueError(f"image {int(np.argmin(self.window_counts))} needs at least one window")
         corners = np.repeat(self.sizes, self.window_counts, axis=0)
@@ -187,7 +187,7 @@ class WindowMaps(Ragged):
         pixels = np.asarray(sizes).reshape(-1, 2)
         if windows is None:
             windows = [place_windows(int(w), int(h), window_sizes, **placing) for w, h in pixels]
-        tables = [np.asarray(own, dtype=np.float64).reshape(-1, 4) for own in windows]
+        tables = [_read_rows("windows", own, 4) for own in windows]
         values = np.concatenate([one.reshape(-1, one.shape[2]) for one in given])
         grids = [one.shape[:2] for one in given]
         offsets, ends = (np.cumsum([0, *n]) for n in ([r * c for r, c in grids], [len(own) for own in tables]))
@@ -276,6 +276,22 @@ class WindowMaps(Ragged):
             f"WindowMaps({len(self)} images, {cells.min()}–{cells.max()} cells each of {self.values.shape[1]} numbers, "
             f"{windows.min()}–{windows.max()} windows)"
         )
+
+
+def _read_rows(name: str, values: Any, width: int) -> Array:
+    """(rows, width) of numbers."""
+    table = numbers(name, values, f"rows of {width} numbers")
+    if table.size % width or table.ndim > 2 or (table.ndim == 2 and table.shape[1] != width):
+        raise ValueError(f"{name} must be rows of {width} numbers, got shape {table.shape}")
+    return table.reshape(-1, width)
+
+
+def _read_whole_pairs(name: str, values: Any) -> Array:
+    """(rows, 2) of whole numbers."""
+    table = _read_rows(name, values, 2)
+    if not (np.abs(table) < 1 << 53).all() or (table != np.floor(table)).any():
+        raise ValueError(f"{name} must be pairs of whole numbers, got {shorten(values)}")
+    return table.astype(np.int64)
 
 
 def read_window_maps(X: Any) -> WindowMaps:

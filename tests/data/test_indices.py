@@ -109,7 +109,9 @@ def test_grids_of_maps_whose_product_wraps_around_are_refused():
             WindowMaps(np.ones((12, 2)), [0, 12], grids, sizes, 1, [[0, 0, 4, 3]], [0, 1])
 
 
-@pytest.mark.parametrize("groups", [[0, 0, -1], [0, 0, 2], [0, 0, 2**62], [0.5, 0, 1], np.ma.masked_array([0, 0, 1], 1)])
+@pytest.mark.parametrize(
+    "groups", [[0, 0, -1], [0, 0, 2], [0, 0, 2**62], [0.5, 0, 1], np.ma.masked_array([0, 0, 1], 1)]
+)
 def test_group_norms_refuse_groups_outside_before_they_are_followed(groups):
     for use in (lambda norm: norm.value(np.ones(3)), lambda norm: norm.steepness(np.ones(3))):
         with pytest.raises(ValueError, match="groups"):

@@ -130,7 +130,8 @@ def plain_array(values: Any, name: str = "the array") -> Array:
     """Values as an array of NumPy's own class, which kernels and BLAS can take; not copied where it is one.
 
     An array with masked entries is refused, because the numbers below the mask mean nothing; so is one that repeats a
-    few entries to more than `MAX_REPEATED`. Whatever a foreign ``__array__`` raises becomes an `ArrayError`.
+    few entries to more than `MAX_REPEATED`. Whatever a foreign ``__array__`` raises becomes an `ArrayError`. So does an
+    object that claims more entries than fit into memory.
 
     >>> plain_array(np.ma.masked_array([1, 2], [False, True]), "X")
     Traceback (most recent call last):
@@ -143,8 +144,10 @@ def plain_array(values: Any, name: str = "the array") -> Array:
             raise ArrayError(f"{name} has {n_masked} masked entries; fill them, as in X.filled(0), or drop them")
     try:
         found = np.asarray(values)
-    except (ValueError, TypeError, OverflowError, MemoryError):  # of NumPy itself: callers say what is wrong
+    except (ValueError, TypeError, OverflowError):  # of NumPy itself: callers say what is wrong
         raise
+    except MemoryError as error:
+        raise ArrayError(f"{name} does not fit into memory as an array; give fewer entries") from error
     except Exception as error:  # a foreign __array__, __len__ or __getitem__ may do anything
         raise ArrayError(f"{name} cannot be read as an array: {reason(error)}; give a list or an array") from error
     if _is_endless(found):
@@ -224,10 +227,24 @@ def entries(name: str, values: Any, meaning: str, count: int | None = None) -> l
     ValueError: gold must be a list of links, got an array of shape () of int64
     """
     if is_list(values) and not isinstance(values, str | bytes | bytearray | dict):
-        listed = list(values)
+        listed = list_entries(name, values)
         if count is None or len(listed) == count:
             return listed
     raise ValueError(f"{name} must be {meaning}, got {shorten(values)}")
+
+
+def list_entries(name: str, values: Any) -> list[Any]:
+    """The entries of something that `is_list`; a foreign ``__len__`` or ``__iter__`` may claim or raise anything.
+
+    >>> list_entries("X", np.arange(3))
+    [0, 1, 2]
+    """
+    if _is_endless(values):
+        raise ArrayError(f"{name} repeats a few entries to the shape {np.shape(values)}; give one entry per sample")
+    try:
+        return list(values)
+    except Exception as error:
+        raise ArrayError(f"{name} cannot be read as a list: {reason(error)}; give a list or an array") from error
 
 
 def even_table(name: str, values: Any) -> Array:

@@ -39,7 +39,7 @@ from tacit.oracle import (
     hidden_values,
     require,
 )
-from tacit.oracle.capabilities import DrawsHidden, GivesPosteriors, ListsOutputs, SplitsCodes
+from tacit.oracle.capabilities import DrawsHidden, GivesPosteriors, GivesTagPosteriors, ListsOutputs, SplitsCodes
 from tacit.oracle.contracts import Need
 from tacit.runtime import Status, parallel, run
 from tacit.runtime.archive import record
@@ -203,6 +203,7 @@ class SmoothLearner(Learner, ABC):
         return np.asarray(softmax(scores, axis=1))
 
     def _tag_posteriors(self, oracle: Oracle, is_given: bool = False) -> Ragged:
+        require(f"predict_proba of {type(self).__name__}", self.problem, oracle, GivesTagPosteriors)
         return self._posteriors(oracle, lambda shards: shards.tag_posterior(self.coef_, is_given=is_given))
 
     def _keep(self, ended: multistart.Ended, schema: Any, oracle: Oracle) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.labels import is_missing
-from tacit.data.parameters import as_array, is_list, is_whole, shorten
+from tacit.data.parameters import as_array, is_list, is_whole, list_entries, shorten
 from tacit.data.ragged import Ragged
 from tacit.oracle.contracts import KnownHidden
 
@@ -44,8 +44,9 @@ def read_hidden(hidden: Any, sizes: Array, name: str = "values") -> KnownHidden:
     """
     if hasattr(hidden, "to_numpy"):
         hidden = hidden.to_numpy()
+    sizes = np.asarray(sizes)
     if isinstance(hidden, Ragged) or not _is_plain(hidden):
-        return _read_sets(list(hidden), sizes, name)
+        return _read_sets(list_entries("hidden", hidden), sizes, name)
     return KnownHidden(check_hidden(hidden, sizes, name))
 
 

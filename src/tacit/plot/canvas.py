@@ -31,6 +31,8 @@ def plain_axes(ax: Any) -> Any:
     """The given axes, or new ones, without the lines at the top and at the right."""
     if ax is None:
         ax = pyplot().subplots(layout="constrained")[1]
+    if not hasattr(ax, "spines"):
+        raise TypeError(f"ax must be the axes of a matplotlib figure, or None for new ones, got {shorten(ax)}")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.data.parameters import entries
 from tacit.plot.canvas import BLUE, INK, ORANGE, add_legend, by_name, history_of, plain_axes, pyplot, whole_numbers
 
 _LATENT = "its objective is not convex and lacks a lower bound: draw it with tacit.plot.descent"
@@ -97,7 +98,7 @@ def descent(models: Any, axes: Any = None) -> Any:
     if axes is None:
         figure = pyplot().figure(figsize=(6.4, 5.2), layout="constrained")
         axes = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
-    upper, lower = (plain_axes(ax) for ax in axes)
+    upper, lower = map(plain_axes, entries("axes", axes, "two matplotlib axes, or None", 2))
     most, has_others, what = 0, False, ROUND
     for name, model, color in by_name(models):
         lines = history_of(model, "samples_in", "draw it with tacit.plot.convergence")

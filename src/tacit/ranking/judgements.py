@@ -10,7 +10,9 @@ import numpy as np
 
 from tacit.data.arrays import Array, as_csr
 from tacit.data.parameters import (
+    even_table,
     file_path,
+    has_length,
     is_list,
     numbers,
     one_of,
@@ -96,10 +98,10 @@ def read_query_sizes(group: Any, qid: Any, rows: Any) -> Any:
         return group
     if group is not None:
         raise ValueError("give either group (rows per query) or qid (a query id per row), not both")
-    ids = np.asarray(qid)
+    ids = even_table("qid", qid)
     if ids.ndim != 1 or not (ids.dtype.kind in "iuUS" or all(isinstance(name, str) for name in ids.tolist())):
         raise ValueError(f"qid must be one query id per row, whole numbers or strings, got {shorten(qid)}")
-    n = rows.shape[0] if hasattr(rows, "shape") and rows.shape else len(rows) if is_list(rows) else ids.size
+    n = rows.shape[0] if hasattr(rows, "shape") and rows.shape else len(rows) if has_length(rows) else ids.size
     if ids.size != n:
         raise ValueError(f"qid has {ids.size} ids, but there are {n} rows; give one id per row")
     starts = np.flatnonzero(np.concatenate([np.ones(min(n, 1), dtype=bool), ids[1:] != ids[:-1]]))

@@ -14,6 +14,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from tacit.data.arrays import Array
+from tacit.data.parameters import entries, number, numbers, shorten, whole_number
 from tacit.report.page import show_number
 
 MAX_POINTS = 400
@@ -57,11 +58,11 @@ def line_chart(
     >>> "<polyline" in svg, "a < b" in svg
     (True, False)
     """
-    curves = {name: _thin(np.asarray(x, float), np.asarray(y, float)) for name, (x, y) in series.items()}
+    curves = {name: _thin(x, y) for name, (x, y) in _read_series(series).items()}
     names = legend_rows(list(curves), is_shown=len(curves) > 1)
     axes = Axes(
-        x_range or _extent([x for x, _ in curves.values()]),
-        y_range or _widen(_extent([y for _, y in curves.values()])),
+        _read_range("x_range", x_range) or _extent([x for x, _ in curves.values()]),
+        _read_range("y_range", y_range) or _widen(_extent([y for _, y in curves.values()])),
         xlabel,
         ylabel,
         rows=len(names),
@@ -71,8 +72,8 @@ def line_chart(
     if diagonal:
         (x0, x1), (y0, y1) = axes.x_range, axes.y_range
         parts.append(axes.polyline([x0, x1], [y0, y1], "s3", dashed=True))
-    for number, (x, y) in enumerate(curves.values()):
-        parts.append(axes.polyline(x, y, f"s{number % 5}") if x.size > 1 else axes.dots(x, y, f"s{number % 5}", 4))
+    for i, (x, y) in enumerate(curves.values()):
+        parts.append(axes.polyline(x, y, f"s{i % 5}") if x.size > 1 else axes.dots(x, y, f"s{i % 5}", 4))
     return axes.finish([*parts, axes.draw_legend(names)], title or f"{ylabel} by {xlabel}")
 
 
@@ -87,7 +88,7 @@ def scatter_chart(
     series: Mapping[str, tuple[Any, Any]], xlabel: str, ylabel: str, *, title: str = "", radius: float = 2.5
 ) -> Markup:
     """Points in one pair of axes, by name."""
-    points = {name: (np.asarray(x, float), np.asarray(y, float)) for name, (x, y) in series.items()}
+    points = _read_series(series)
     names = legend_rows(list(points), is_shown=len(points) > 1)
     axes = Axes(
         _widen(_extent([x for x, _ in points.values()])),
@@ -96,7 +97,7 @@ def scatter_chart(
         ylabel,
         rows=len(names),
     )
-    dots = [axes.dots(x, y, f"s{number % 5}", radius) for number, (x, y) in enumerate(points.values())]
+    dots = [axes.dots(x, y, f"s{i % 5}", radius) for i, (x, y) in enumerate(points.values())]
     return axes.finish([axes.draw_frame(), *dots, axes.draw_legend(names)], title or f"{ylabel} by {xlabel}")
 
 
@@ -113,12 +114,14 @@ def histogram(
     >>> "<polyline" in histogram({"sites": [1.0, 2.0, 2.0]}, "position")
     True
     """
-    kinds = {name: np.asarray(numbers, float) for name, numbers in values.items()}
-    low, high = x_range or _extent(list(kinds.values()))
-    edges = np.linspace(low, high, bins + 1)
+    if not isinstance(values, Mapping):
+        raise TypeError(f"values must be a dict of numbers by name, got {shorten(values)}")
+    kinds = {name: _read_vector(f"values[{shorten(name)}]", own) for name, own in values.items()}
+    low, high = _read_range("x_range", x_range) or _extent(list(kinds.values()))
+    edges = np.linspace(low, high, whole_number("bins", bins, 1, 10_000) + 1)
     steps = {}
-    for name, numbers in kinds.items():
-        counts = np.histogram(numbers, edges)[0] / max(numbers.size, 1)
+    for name, own in kinds.items():
+        counts = np.histogram(own, edges)[0] / max(own.size, 1)
         steps[name] = np.repeat(edges, 2), np.concatenate([[0.0], np.repeat(counts, 2), [0.0]])
     most = max((float(y.max()) for _, y in steps.values()), default=1.0)
     return line_chart(steps, xlabel, "share", title=title, x_range=(low, high), y_range=(0.0, most or 1.0))
@@ -139,13 +142,18 @@ def bar_chart(
     >>> svg.count("<rect")
     2
     """
-    numbers = np.asarray(values, float)
-    low, high = x_range or (min(0.0, float(numbers.min())), max(float(numbers.max()), 1e-12))
+    names = entries("names", names, "a list of names")
+    lengths = _read_vector("values", values)
+    if lengths.shape != (len(names),) or not lengths.size or not np.isfinite(lengths).all():
+        raise ValueError(f"values must be {len(names)} finite numbers, one per name, got {shorten(values)}")
+    if intervals is not None:
+        intervals = [_read_interval(own) for own in entries("intervals", intervals, "one per bar", len(names))]
+    low, high = _read_range("x_range", x_range) or (min(0.0, float(lengths.min())), max(float(lengths.max()), 1e-12))
     width, height = 460, _BAR * len(names) + 40
     scale = (width - _LABEL - 50) / (high - low)
-    lengths = np.clip((numbers - low) * scale, 0, None)
     parts = []
-    for row, (name, value, length) in enumerate(zip(names, numbers, lengths, strict=True)):
+    for row, (name, value) in enumerate(zip(map(str, names), lengths, strict=True)):
+        length = max(0.0, (value - low) * scale)
         y = 6 + _BAR * row
         end = _LABEL + length
         parts.append(f'<text x="{_LABEL - 8}" y="{y + 13}" text-anchor="end">{escape(_cut(name))}</text>')
@@ -171,8 +179,10 @@ def confusion_chart(names: Sequence[str], counts: Any) -> Markup:
     >>> svg.count("<rect"), "2 of 10" in svg
     (3, True)
     """
-    table = np.asarray(counts, dtype=np.float64)
-    k = len(names)
+    names = [str(name) for name in entries("names", names, "a list of names")]
+    table, k = numbers("counts", counts), len(names)
+    if table.shape != (k, k) or not (table >= 0).all() or not np.isfinite(table).all():
+        raise ValueError(f"counts must be a table of {k} × {k} finite numbers from 0, got {shorten(counts)}")
     top = 14 + LETTER * min(max(map(len, names), default=0), MAX_NAME)
     width, height = LABEL + CELL * k + 10, top + CELL * k + 10
     parts = [f'<text class="soft" x="{LABEL - 8}" y="{top - 8}" text-anchor="end">true \\ predicted</text>']
@@ -189,10 +199,10 @@ def confusion_chart(names: Sequence[str], counts: Any) -> Markup:
             share = table[i, j] / total
             shade = 0.12 + 0.88 * share**0.5
             kind = "s0" if i == j else "s1"
-            numbers = f"{names[i]} predicted as {names[j]}: {show_number(table[i, j])} of {show_number(total)}"
+            tooltip = f"{names[i]} predicted as {names[j]}: {show_number(table[i, j])} of {show_number(total)}"
             parts.append(
                 f'<rect class="{kind} fill" x="{LABEL + CELL * j + 1}" y="{top + CELL * i + 1}" width="{CELL - 2}" '
-                f'height="{CELL - 2}" opacity="{shade:.2f}"><title>{escape(numbers)}</title></rect>'
+                f'height="{CELL - 2}" opacity="{shade:.2f}"><title>{escape(tooltip)}</title></rect>'
             )
     return Markup(
         f'<svg class="chart" viewBox="0 0 {width} {height}" width="{width}" '
@@ -315,6 +325,42 @@ def _extent(columns: Sequence[Array]) -> tuple[float, float]:
         return 0.0, 1.0
     low, high = float(together.min()), float(together.max())
     return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _read_series(series: Any) -> dict[str, tuple[Array, Array]]:
+    """x and y of every curve, by name: vectors of one length."""
+    if not isinstance(series, Mapping):
+        raise TypeError(f"series must be a dict of pairs (x, y) by name, got {shorten(series)}")
+    found = {}
+    for name, pair in series.items():
+        x, y = (_read_vector(f"series[{shorten(name)}]", own) for own in entries("a series", pair, "a pair (x, y)", 2))
+        if x.size != y.size:
+            raise ValueError(f"x and y of {shorten(name)} must have one length, got {x.size} and {y.size}")
+        found[str(name)] = x, y
+    return found
+
+
+def _read_vector(name: str, values: Any) -> Array:
+    """A vector of numbers, which may be infinite or NaN."""
+    found = numbers(name, values, "a list of numbers")
+    if found.ndim != 1:
+        raise ValueError(f"{name} must be a list of numbers, got shape {found.shape}")
+    return found
+
+
+def _read_range(name: str, extent: Any) -> tuple[float, float] | None:
+    """Two finite numbers, the first one below the second; None stays None."""
+    if extent is None:
+        return None
+    low, high = (number(name, end, "finite numbers") for end in entries(name, extent, "a pair (low, high) or None", 2))
+    if low >= high:
+        raise ValueError(f"{name} must have its lower end first, got {low:g} and {high:g}")
+    return low, high
+
+
+def _read_interval(ends: Any) -> tuple[float, float]:
+    low, high = (number("an interval", end, "two finite numbers") for end in entries("an interval", ends, "a pair", 2))
+    return low, high
 
 
 def _widen(extent: tuple[float, float]) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
-from tacit.data.parameters import check_verbose, is_positive, is_whole, number
+from tacit.data.parameters import check_verbose, entries, is_positive, is_whole, number, shorten
 
 LINE_EVERY = 5.0
 """Seconds between two plain lines of progress."""
@@ -99,7 +99,7 @@ def run(
     >>> run(Halving(), 10.0, callbacks=[lambda value: value == 2.5])
     (2.5, <Status.STOPPED: 'stopped'>)
     """
-    callbacks, progress = tuple(callbacks or ()), Progress(verbose, total)
+    callbacks, progress = _read_callbacks(callbacks), Progress(verbose, total)
     clock = time.perf_counter()
     token = _depth.set(_depth.get() + 1)
     try:
@@ -122,6 +122,15 @@ def run(
     finally:
         _depth.reset(token)
         progress.close()
+
+
+def _read_callbacks(callbacks: Any) -> tuple[Callable[[Any], Any], ...]:
+    """The functions of a parameter ``callbacks``, checked before any work."""
+    listed = () if callbacks is None else tuple(entries("callbacks", callbacks, "a list of functions, or None"))
+    wrong = next((callback for callback in listed if not callable(callback)), None)
+    if wrong is not None:
+        raise TypeError(f"callbacks must be functions of a step, got {shorten(wrong)}")
+    return listed
 
 
 def _accept_press() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import is_not_negative, number, whole_number
+from tacit.data.parameters import is_not_negative, number, shorten, whole_number
 from tacit.data.specs import check_parameters
 from tacit.oracle import Oracle, Task, checksum
 from tacit.oracle.contracts import Need
@@ -271,6 +271,11 @@ def minimise(
     rng = np.random.default_rng(0) if rng is None else rng
     tol, gap = (number(name, value, "a number from 0", is_not_negative) for name, value in (("tol", tol), ("gap", gap)))
     max_iter = whole_number("max_iter", max_iter)
+    if not isinstance(task, Task) or not isinstance(solver, Solver):
+        got = f"{shorten(task)} and {shorten(solver)}"
+        raise TypeError(f"minimise needs a tacit.oracle.Task and a solver such as tacit.solvers.Bundle(), got {got}")
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        raise TypeError(f"checkpoint must be a tacit.runtime.Checkpoint or None, got {shorten(checkpoint)}")
     solve = Solve(task, solver, tol, gap, max_iter)
     begun = solve.begin(WarmStart(start, planes if planes is not None and len(planes) else None, dual), checkpoint, rng)
     last, status = run(solve, begun, callbacks=callbacks, verbose=verbose, checkpoint=checkpoint)

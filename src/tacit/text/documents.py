@@ -15,7 +15,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.lines import json_line
-from tacit.data.parameters import as_array, entries, file_path, is_whole, reason, shorten
+from tacit.data.parameters import as_array, entries, file_path, is_whole, reason, shorten, whole_number
 from tacit.data.reading import MAX_BYTES, read_text
 from tacit.data.text_files import TextReader, parse_json, refuse_many_values
 
@@ -48,6 +48,9 @@ class Document:
     blank: str = "-"
 
     def __post_init__(self) -> None:
+        for name in ("name", "part", "blank"):
+            if not isinstance(value := getattr(self, name), str):
+                raise TypeError(f"{name} of a document must be a string, got {shorten(value)}")
         where = f"document {shorten(self.name)}" if self.name else "a document"
         sentences = _read_sentences(self.sentences, where)
         object.__setattr__(self, "sentences", sentences)
@@ -68,7 +71,7 @@ class Document:
 
     def words(self, mention: int) -> list[str]:
         """The tokens of a mention."""
-        start, end = self.mentions[mention]
+        start, end = self.mentions[whole_number("mention", mention, 0, len(self.mentions) - 1)]
         return self.tokens[start:end]
 
     def with_clusters(self, clusters: Any) -> Document:
@@ -188,7 +191,7 @@ def read_conll(paths: Any, *, max_bytes: int = MAX_BYTES) -> list[Document]:
     >>> tale.name, tale.mentions.tolist(), tale.clusters.tolist()
     ('tale', [[0, 1], [2, 4], [2, 3]], [0, 1, 0])
     """
-    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    listed = [paths] if isinstance(paths, str | os.PathLike) else entries("paths", paths, "a path, or a list of paths")
     return [document for path in listed for document in _read_file(file_path("path", path), max_bytes)]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import file_path, is_list, reason, shorten, whole_number
+from tacit.data.parameters import even_table, file_path, is_list, reason, shorten, whole_number
 from tacit.data.reading import find_file, find_folder, find_path, quote
 from tacit.runtime import Progress
 from tacit.runtime.archive import StorageError, read_archive, remove_unfinished, write_archive
@@ -357,7 +357,7 @@ def as_grey(image: Array, name: str = "the image") -> Array:
     >>> as_grey(np.array([[[255, 0, 0, 255], [255, 0, 0, 0]]], np.uint8)).round(3)
     array([[0.212, 1.   ]])
     """
-    _check_shape(image, name)
+    image = check_image(image, name)
     return _convert_strips(image, lambda strip: _grey_of(strip, name))
 
 
@@ -375,7 +375,7 @@ def as_colours(image: Array, name: str = "the image") -> Array:
     >>> as_colours(np.array([[0, 255]], np.uint8))[0].tolist()
     [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
     """
-    _check_shape(image, name)
+    image = check_image(image, name)
     return _convert_strips(image, lambda strip: _colours_of(strip, name))
 
 
@@ -388,15 +388,18 @@ def _colours_of(image: Array, name: str) -> Array:
 
 def as_uint8(image: Array, name: str = "the image") -> Array:
     """`as_colours` in 8 bits, from 0 to 255."""
+    image = check_image(image, name)
     if image.ndim == 3 and image.shape[2] == 3 and image.dtype == np.uint8:
         return image
-    _check_shape(image, name)
     return _convert_strips(image, lambda strip: np.round(255 * _colours_of(strip, name)).astype(np.uint8))
 
 
-def _check_shape(image: Array, name: str) -> None:
+def check_image(image: Any, name: str = "the image") -> Array:
+    """An array with the shape of an image; one that repeats a few pixels without end is refused."""
+    image = even_table(name, image)
     if image.ndim not in (2, 3) or 0 in image.shape or (image.ndim == 3 and image.shape[2] not in (1, 2, 3, 4)):
         raise ValueError(f"{name} must be (height, width) or (height, width, 1 to 4 channels), got shape {image.shape}")
+    return image
 
 
 def _unit_pixels(image: Array, name: str) -> tuple[Array, Array | None]:

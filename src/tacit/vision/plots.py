@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import shorten
+from tacit.data.parameters import entries, even_table, is_whole, numbers, shorten
 from tacit.data.ragged import Ragged
 from tacit.plot.canvas import BLUE, GREEN, INK, ORANGE, axes_grid, history_of, plain_axes, pyplot
 from tacit.problems.rotation import Rotations
@@ -119,14 +119,17 @@ def window_chances(
 
 
 def _boxes_of(bags: Ragged) -> Array:
+    if not isinstance(bags, Ragged):
+        raise TypeError(f"bags must be a tacit.Ragged with boxes, got {shorten(bags)}")
     if bags.boxes is None:
         raise ValueError("bags must have boxes; add them with bags.with_boxes(...)")
     return bags.boxes
 
 
 def _check_samples(samples: Sequence[int], n: int) -> None:
-    if not len(samples) or not all(0 <= i < n for i in samples):
-        raise ValueError(f"samples must be at least one of 0 to {n - 1}, got {list(samples)}")
+    listed = entries("samples", samples, f"a list of numbers from 0 to {n - 1}")
+    if not listed or not all(is_whole(i) and 0 <= i < n for i in listed):
+        raise ValueError(f"samples must be at least one of 0 to {n - 1}, got {shorten(listed)}")
 
 
 def _true_box(truth: Any, i: int) -> list[tuple[Array, str, str]]:
@@ -224,10 +227,12 @@ def rotated_images(images: Array, hidden: Array, rotations: Rotations, titles: S
     >>> len(figure.axes)
     6
     """
-    images, hidden = _as_shown(images), np.asarray(hidden)
+    images, hidden = _as_shown(images), even_table("hidden", hidden)
     after = _rotate_back(images, hidden, rotations)
     figure, axes = axes_grid(2, len(images), (max(3.0, 1.05 * len(images)), 2.7))
-    titles = [f"{rotations.states[h]:.0f}°" for h in hidden] if titles is None else titles
+    if titles is None:
+        titles = [f"{rotations.states[h]:.0f}°" for h in hidden]
+    titles = entries("titles", titles, f"{len(images)} titles, one per image", len(images))
     for pair, before, then, title in zip(axes.T, images, after, titles, strict=True):
         show_image(pair[0], before)
         show_image(pair[1], then)
@@ -277,7 +282,7 @@ def box_statistics(boxes: Array, sizes: Array) -> Any:
     >>> [ax.get_xlabel() for ax in figure.axes[:2]]
     ['width, share of the image', 'x, share of the image']
     """
-    boxes, sizes = np.asarray(boxes, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    boxes, sizes = numbers("boxes", boxes), numbers("sizes", sizes)
     if boxes.ndim != 2 or boxes.shape[1] != 4 or sizes.shape != (len(boxes), 2) or not len(boxes):
         raise ValueError(f"boxes must be (n, 4) and sizes (n, 2), got shapes {boxes.shape} and {sizes.shape}")
     if not (sizes > 0).all():
@@ -320,7 +325,9 @@ def _name_rows(axes: Array) -> None:
 
 def _as_shown(images: Any) -> Array:
     """Colours from 0 to 255, scaled to 0 … 1: rotated and mean images are floats, which matplotlib cuts at 1."""
-    table: Array = np.asarray(images)
+    table = even_table("images", images)
+    if table.dtype.kind not in "biuf":
+        raise ValueError(f"images must be numbers, (n, height, width), got {table.dtype}")
     return np.asarray(table / 255) if table.ndim == 4 and table.dtype == np.uint8 else table
 
 
@@ -328,6 +335,9 @@ def _rotate_back(images: Array, hidden: Array, rotations: Rotations) -> Array:
     if images.ndim not in (3, 4) or hidden.shape != (len(images),) or not len(images):
         shapes = f"{images.shape} and {hidden.shape}"
         raise ValueError(f"images must be (n, height, width) and hidden (n,), got {shapes}")
+    if not isinstance(rotations, Rotations) or hidden.dtype.kind not in "iu":
+        what = f"{hidden.dtype} and {shorten(rotations)}"
+        raise ValueError(f"hidden must be whole numbers and rotations those of tacit.problems.rotations, got {what}")
     count = len(rotations.states)
     wrong = np.flatnonzero((hidden < 0) | (hidden >= count))
     if wrong.size:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from tacit.data.arrays import Array, locate
-from tacit.data.parameters import as_array, shorten, switch, whole_number
+from tacit.data.parameters import as_array, entries, shorten, switch, whole_number
 from tacit.data.ragged import Ragged
 from tacit.text.coreference.mentions import N_PRONOUNS, TYPES, number_of_word
 from tacit.text.coreference.pair_parts import PairParts, Part
@@ -51,6 +51,8 @@ def mention_pairs(
     window = whole_number("candidates", candidates)
     if not switch("text", text) and own is None:
         raise ValueError("text=False requires features of your own; give own=...")
+    if own is not None and not callable(own):
+        own = entries("own", own, "a function, or one array per document")
     if own is not None and not callable(own) and len(own) != len(listed):
         raise ValueError(f"own has {len(own)} arrays for {len(listed)} documents; give one per document")
     makers: list[RowMaker] = []

@@ -14,7 +14,7 @@ from tacit.data.parameters import whole_number
 from tacit.data.specs import check_parameters, estimator, parameter, switch, whole
 from tacit.vision.hog_windows import BLOCK, CLIP, EPSILON, ORIENTATIONS, oriented_gradients
 from tacit.vision.maps.pooling import plan_pooling, pool
-from tacit.vision.photos import as_grey, scale_image
+from tacit.vision.photos import as_grey, check_image, scale_image
 
 SIDE, CELL = 160, 8
 COLOUR_BINS = 6
@@ -249,6 +249,7 @@ class MapStack(BaseEstimator):  # type: ignore[misc]
         return " + ".join(parts) if all(parts) else ""
 
     def __call__(self, pixels: Array) -> Array:
+        pixels = check_image(pixels)
         height, width = pixels.shape[:2]
         cell = self.cell
         rows, columns = int(np.ceil(round(height / cell, 6))), int(np.ceil(round(width / cell, 6)))

@@ -81,6 +81,8 @@ def regions_in_boxes(graphs: RegionGraphs, boxes: Any) -> BoxedRegions:
     >>> bool(boxed.graphs.lengths[0] < graphs.lengths[0]), boxed.scales.size == boxed.graphs.nodes.values.shape[1]
     (True, True)
     """
+    if not isinstance(graphs, RegionGraphs):
+        raise TypeError(f"graphs must be RegionGraphs, which tacit.regions makes, got {shorten(graphs)}")
     table = read_image_boxes(boxes, len(graphs))
     shares = graphs.shares_inside(table)
     missing = np.flatnonzero(np.isnan(table).any(axis=1))

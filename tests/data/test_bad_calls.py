@@ -9,12 +9,14 @@ from scipy import sparse
 
 import tacit
 from tacit import HiddenCRF, LatentSVM, Ragged, StructuredSVM, plot, report, solvers, testing
+from tacit.apps import CoreferenceResolver
 from tacit.data.parameters import list_entries, plain_array
 from tacit.oracle.known_hidden import read_hidden
 from tacit.problems import Candidates, Coreference, Multiclass, PerSample, rotations
 from tacit.ranking import Triplets, measures
+from tacit.spectral import WeightedAutomaton
 from tacit.text import Document, mention_pairs, read_conll
-from tacit.vision.maps.handmade import GradientMap, MapStack
+from tacit.vision.maps.handmade import ColourMap, GradientMap, MapStack, WordMap
 
 SOURCE = Path(tacit.__file__).parent
 ENDLESS = np.broadcast_to(1.0, (2**31,))
@@ -65,6 +67,11 @@ CALLS = {
     "paths": lambda: read_conll(np.float16(3)),
     "features of mentions": lambda: mention_pairs([TEXT], own=3),
     "an endless image": lambda: GradientMap()(np.broadcast_to(np.uint8(0), (2**31, 160, 3))),
+    "colours": lambda: ColourMap()(np.full((9, 9), np.nan)),
+    "no images": lambda: WordMap().fit([]),
+    "images to learn from": lambda: WordMap().fit(3),
+    "clusters": lambda: CoreferenceResolver().fit([TEXT], object()),
+    "a tolerance": lambda: WeightedAutomaton([1.0], [[[0.5]]], [0.5]).minimise(np.ones(3)),
     "not an image": lambda: MapStack([GradientMap()])(object()),
     "callbacks": lambda: StructuredSVM(Multiclass(), callbacks=np.array(3)).fit(np.eye(2), [0, 1]),
     "a callback": lambda: StructuredSVM(Multiclass(), callbacks=[3]).fit(np.eye(2), [0, 1]),

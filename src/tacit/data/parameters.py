@@ -236,7 +236,7 @@ def entries(name: str, values: Any, meaning: str, count: int | None = None) -> l
 def list_entries(name: str, values: Any) -> list[Any]:
     """The entries of something that `is_list`; a foreign ``__len__`` or ``__iter__`` may claim or raise anything.
 
-    >>> list_entries("X", np.arange(3))
+    >>> list_entries("X", range(3))
     [0, 1, 2]
     """
     if _is_endless(values):

@@ -148,7 +148,7 @@ class Ragged:
                 own = None if self.boxes is None else self.boxes[low:high]
                 return Ragged(self.values[low:high], self.offsets[start : stop + 1] - low, own)
             key = np.arange(start, stop, step)
-        index = _as_index(key, len(self))
+        index = as_index(key, len(self))
         rows, offsets = states_of(self.offsets, index)
         return Ragged(self.values[rows], offsets, None if self.boxes is None else self.boxes[rows])
 
@@ -377,7 +377,8 @@ def _only_key(key: tuple[Any, ...]) -> Any:
     return kept[0] if kept else Ellipsis
 
 
-def _as_index(key: Any, n: int) -> Array:
+def as_index(key: Any, n: int) -> Array:
+    """The positions that a mask or a list of integers selects among n samples."""
     index = as_array(key)
     if index.dtype == bool:
         if index.shape != (n,):

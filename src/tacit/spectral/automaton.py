@@ -221,6 +221,7 @@ class WeightedAutomaton:
         >>> small.n_states, small.equivalent(twice)
         (1, True)
         """
+        tol = number("tol", tol, "a number from 0 to 1", lambda share: 0 <= share <= 1)
         reached = self._project(forward_space(self.initial, self.transitions, tol))
         return reached._project(forward_space(reached.final, reached.transitions.transpose(0, 2, 1), tol))
 

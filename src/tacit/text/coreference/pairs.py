@@ -11,7 +11,7 @@ from scipy import sparse
 
 from tacit.data.arrays import Array, locate
 from tacit.data.parameters import as_array, entries, shorten, switch, whole_number
-from tacit.data.ragged import Ragged
+from tacit.data.ragged import Ragged, as_index
 from tacit.text.coreference.mentions import N_PRONOUNS, TYPES, number_of_word
 from tacit.text.coreference.pair_parts import PairParts, Part
 from tacit.text.documents import Document, read_documents
@@ -183,8 +183,8 @@ class MentionPairs(Ragged):
         if not isinstance(part, Ragged) or part is self:
             return part
         key = key[0] if isinstance(key, tuple) else key
-        chosen = np.arange(len(self))[key if isinstance(key, slice) else np.asarray(key)]
-        makers = None if self.makers is None else [self.makers[i] for i in chosen.astype(np.int64)]
+        chosen = np.arange(len(self))[key] if isinstance(key, slice) else as_index(key, len(self))
+        makers = None if self.makers is None else [self.makers[i] for i in chosen]
         return MentionPairs(part.values, part.offsets, self.templates, self.sizes, makers)
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import random_numbers, shorten
+from tacit.data.parameters import entries, random_numbers, shorten
 from tacit.data.specs import choice, estimator, instance, parameter, positive, whole
 from tacit.learners import HiddenCRF, LatentPerceptron
 from tacit.learners.application import Application
@@ -175,7 +175,7 @@ MAX_STEPS = 40
 
 def _read_clusters(texts: list[Document], clusters: Any) -> list[Array]:
     if clusters is not None:
-        listed = list(clusters)
+        listed = entries("clusters", clusters, "one list of cluster numbers per document")
         if len(listed) != len(texts):
             raise ValueError(f"there are {len(texts)} documents, but clusters for {len(listed)}; give them for each")
         texts = [text.with_clusters(own) for text, own in zip(texts, listed, strict=True)]

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array, is_table
-from tacit.data.parameters import whole_number
+from tacit.data.parameters import entries, whole_number
 from tacit.data.specs import check_parameters, estimator, parameter, switch, whole
 from tacit.vision.hog_windows import BLOCK, CLIP, EPSILON, ORIENTATIONS, oriented_gradients
 from tacit.vision.maps.pooling import plan_pooling, pool
-from tacit.vision.photos import as_grey, check_image, scale_image
+from tacit.vision.photos import as_grey, as_uint8, check_image, scale_image
 
 SIDE, CELL = 160, 8
 COLOUR_BINS = 6
@@ -118,7 +118,7 @@ class ColourMap(HistogramMap):
     """
 
     def __call__(self, pixels: Array) -> Array:
-        red, green, blue = np.moveaxis(pixels[:, :, :3] / 255.0, 2, 0)
+        red, green, blue = np.moveaxis(as_uint8(pixels) / 255.0, 2, 0)
         axes = [(red + green + blue) / 3, 0.5 + (red - green), 0.5 + ((red + green) / 2 - blue)]
         parts: list[Any] = []
         for values in axes:
@@ -168,10 +168,10 @@ class WordMap(HistogramMap):
         self.check()
         rng = np.random.default_rng(whole_number("random_state", self.random_state, 0))
         parts = []
-        for pixels in images:
+        for pixels in entries("images", images, "a list of images"):
             found = _patches(pixels)[0]
             parts.append(found[rng.permutation(len(found))[:MAX_PATCHES_PER_IMAGE]])
-        table = np.concatenate(parts)
+        table = np.concatenate([np.zeros((0, PATCH * PATCH)), *parts])
         words = int(self.words)
         if len(table) < words:
             raise ValueError(f"words={words} must be at most {len(table)}, the number of patches; give more images")

@@ -16,19 +16,39 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from benchmarks.harness import Page, Skipped
-from tacit import IterativeLatentSVM, LatentSVM, Ragged, SelfPaced, StructuredSVM
+from tacit import (
+    DissimilaritySVM,
+    GroupNormSVM,
+    HiddenCRF,
+    ImputedLossSVM,
+    IterativeLatentSVM,
+    LatentLogistic,
+    LatentPerceptron,
+    LatentSVM,
+    MinEntropySVM,
+    Ragged,
+    SelfPaced,
+    StructuredSVM,
+)
+from tacit.apps import MotifFinder
 from tacit.datasets import planted_motif
 from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample
+from tacit.ranking import GlobalRanker, MixtureRanker
 from tacit.solvers import Bundle, FrankWolfe, Subgradient
 
-KILLS = 179
+KILLS = 1000
+"""Kills after which the benchmark ends."""
+
+MAX_SECONDS = 1500
+"""Seconds after which it ends with fewer."""
+
 STAGES = ("while its parts are written", "before it reaches the disk", "before it takes its place", "after that")
 """Where inside the writing of a checkpoint a process is killed."""
 
 PAUSE = 0.004
 """Seconds that a fit waits after every step, so that there is time to kill it."""
 
-RUNS_AT_THE_MOST = 12
+RUNS_AT_THE_MOST = 14
 """Starts of one fit: a kill needs a step to come first, so that the fit ends at last."""
 
 
@@ -66,6 +86,13 @@ def signals() -> tuple[Any, Any]:
     return rng.standard_normal((45, 3)) + np.eye(3)[y], y
 
 
+def rankings() -> tuple[Any, Any]:
+    """Ten queries of twelve items each, with a relevance of 0 or 1."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 4))
+    return X, (X[:, 0] + X[:, 1] * (np.arange(120) // 12 % 2) > 0.5).astype(int)
+
+
 def structured(problem: Any, solver: Any, **settings: Any) -> Callable[..., Any]:
     return lambda **keeping: StructuredSVM(problem, solver=solver, tol=1e-4, verbose=0, **settings, **keeping)
 
@@ -89,7 +116,44 @@ FITS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, Any]]]] = {
         lambda **keeping: IterativeLatentSVM(Candidates(loss="overlap"), C=20, n_init=2, verbose=0, **keeping),
         bags,
     ),
+    "ImputedLossSVM": (
+        lambda **keeping: ImputedLossSVM(Candidates(loss="overlap"), C=20, n_init=2, verbose=0, **keeping),
+        bags,
+    ),
+    "MinEntropySVM": (lambda **keeping: MinEntropySVM(Candidates(), C=20, verbose=0, **keeping), bags),
+    "GroupNormSVM": (
+        lambda **keeping: GroupNormSVM(Candidates(), C=20, groups="feature", n_init=2, verbose=0, **keeping),
+        bags,
+    ),
+    "DissimilaritySVM": (lambda **keeping: DissimilaritySVM(Candidates(), C=20, verbose=0, **keeping), bags),
+    "HiddenCRF": (lambda **keeping: HiddenCRF(Candidates(), C=20, n_init=3, tol=1e-8, verbose=0, **keeping), bags),
+    "LatentLogistic": (
+        lambda **keeping: LatentLogistic(Motif(7), C=20, n_init=2, tol=1e-8, verbose=0, **keeping),
+        sequences,
+    ),
+    "LatentPerceptron": (lambda **keeping: LatentPerceptron(Candidates(), verbose=0, **keeping), bags),
+    "GlobalRanker": (lambda **keeping: GlobalRanker(tol=1e-6, verbose=0, **keeping), rankings),
+    "MixtureRanker": (lambda **keeping: MixtureRanker(C=10.0, n_init=2, verbose=0, **keeping), rankings),
+    "MotifFinder": (lambda **keeping: MotifFinder(width=7, n_motifs=2, verbose=0, **_silent(keeping)), sequences),
 }
+
+
+def _silent(keeping: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a fit that calls nobody."""
+    return {name: value for name, value in keeping.items() if name != "callbacks"}
+
+
+def learned_numbers(model: Any, X: Any) -> Any:
+    """All numbers that a fit ends with, but for times."""
+    names = sorted(name for name in vars(model) if name.endswith("_") and not name.startswith("_"))
+    values = [getattr(model, name) for name in names]
+    parts = [np.ravel(value) for value in values if isinstance(value, int | float | np.ndarray)]
+    parts = [part.astype(float) for part in parts if part.dtype.kind in "biuf"]
+    if isinstance(model, MotifFinder):
+        parts.append(np.ravel(model.decision_function(X)))
+    else:
+        parts.append(np.array([line.objective for line in model.history_]))
+    return np.concatenate(parts)
 
 
 def fit(name: str, folder: str, result: str, stage: str | None, number: int, connection: Any) -> None:
@@ -105,9 +169,9 @@ def fit(name: str, folder: str, result: str, stage: str | None, number: int, con
         time.sleep(PAUSE)
 
     make, data = FITS[name]
-    model = make(checkpoint=Path(folder) / "state", resume=True, callbacks=[tell]).fit(*data())
-    objectives = [line.objective for line in model.history_]
-    np.save(result, np.concatenate([model.coef_, [model.objective_, model.bound_, model.n_iter_], objectives]))
+    model, (X, y) = make(checkpoint=Path(folder) / "state", resume=True, callbacks=[tell]), data()
+    groups = {"group": [12] * 10} if name.endswith("Ranker") else {}
+    np.save(result, learned_numbers(model.fit(X, y, **groups), X))
 
 
 def _die_while_writing(stage: int, number: int) -> None:
@@ -153,7 +217,7 @@ class Trial:
             process.start()
             theirs.close()
             if kind == "moment":
-                self._wait_for_a_step(ours)
+                self._wait_for_a_step(ours, Path(folder) / "state")
                 time.sleep(float(self.rng.uniform(0, 0.12)))
                 process.kill()
             self._listen(ours)
@@ -166,7 +230,12 @@ class Trial:
         return np.load(result)
 
     @staticmethod
-    def _wait_for_a_step(connection: Any) -> None:
+    def _wait_for_a_step(connection: Any, state: Path) -> None:
+        """Until a step is told, or until the checkpoint of a fit that tells nothing is new."""
+        before = state.stat().st_mtime_ns if state.exists() else 0
+        while not connection.poll(0.02):
+            if state.exists() and state.stat().st_mtime_ns != before:
+                return
         try:
             connection.recv()
         except EOFError:
@@ -186,10 +255,10 @@ def run() -> Page:
         raise Skipped("there is no SIGKILL here")
     page = Page(
         "Killed and resumed",
-        f"{KILLS} times SIGKILL: at a random moment after the first step, or inside the writing of a checkpoint "
-        f"({', '.join(STAGES)}). After each the same fit is started with resume=True. Must reach: the weights, the "
-        "objective, the bound, the number of steps and the objective after every step of a fit that nobody killed, bit "
-        "by bit.",
+        "SIGKILL at a random moment after the first step, or inside the writing of a checkpoint "
+        f"({', '.join(STAGES)}). After each the same fit is started with resume=True. Must reach: all numbers that a "
+        "fit that nobody killed has learned (weights, objective, bound, number of steps), and its objective after "
+        "every step, bit by bit. These are all learners, rankers and applications that have a checkpoint.",
         ["fit", "killed at a moment", "killed while writing", "resumed to the same bits", "files left behind"],
     )
     context = multiprocessing.get_context("forkserver")
@@ -197,15 +266,17 @@ def run() -> Page:
     rng = np.random.default_rng(0)
     expected: dict[str, Any] = {}
     rows = {name: [0, 0, 0, 0] for name in FITS}
-    total = 0
-    while total < KILLS:
+    total, began = 0, time.monotonic()
+    while total < KILLS and time.monotonic() - began < MAX_SECONDS:
         for name in FITS:
+            if time.monotonic() - began > MAX_SECONDS and any(rows[name]):
+                continue
             if name not in expected:
                 with tempfile.TemporaryDirectory() as folder:
                     expected[name] = Trial(context, name, rng).run([], folder)
             with tempfile.TemporaryDirectory() as folder:
                 trial = Trial(context, name, rng)
-                kinds = ["moment", "writing", "moment", "writing"][: KILLS - total]
+                kinds = ["moment", "writing", "moment", "writing", "moment", "writing"][: KILLS - total]
                 ended = trial.run(kinds, folder)
                 left = len(list(Path(folder).glob(".tacit-*")))
             count = sum(trial.kills.values())

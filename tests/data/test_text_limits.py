@@ -166,3 +166,11 @@ def test_lines_end_where_the_format_ends_them(tmp_path):
 
 def test_json_of_ordinary_size_is_read_whatever_the_limit(tmp_path):
     assert len(parse_json(json.dumps(list(range(16_000))), "it", max_bytes=1)) == 16_000
+
+
+def test_lines_of_svmlight_files_are_limited(tmp_path):
+    path = tmp_path / "short.gz"
+    path.write_bytes(gzip.compress(b"1 qid:1 1:1\n" * 20_000))
+    with pytest.raises(ValueError, match="lines"):
+        Triplets.from_svmlight(path, max_bytes=1 << 18)
+    assert len(Triplets.from_svmlight(path)[0]) == 20_000

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit import HiddenCRF, LatentSVM, Ragged, StructuredSVM
+from tacit import HiddenCRF, LatentSVM, Ragged, Shards, StructuredSVM
 from tacit.data.parameters import ArrayError, as_array, check_verbose, even_table, numbers, shorten
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
 from tacit.runtime import Progress
@@ -83,3 +83,10 @@ def test_verbose_is_a_small_number(verbose):
         Progress(verbose, 3)
     for allowed in (True, False, None, 0, 1, 2, np.int8(2), np.True_):
         check_verbose(allowed)
+
+
+def test_tables_that_are_not_plain_are_not_written_to_shards(tmp_path):
+    for table in (mask_one(X), np.broadcast_to(1.0, (HUGE, 2))):
+        with pytest.raises(ArrayError, match=r"masked|broadcasting"):
+            Shards.write(tmp_path / "shards", table)
+        assert not (tmp_path / "shards").exists()

@@ -108,6 +108,7 @@ class GuardedStream(io.RawIOBase):
     record_start : bytes that begin a record, such as b"\\n>"; each of its lines counts 32 bytes more. None: a record is
         a line
     max_record : bytes of a record
+    max_lines : of the file; None for any number
     """
 
     def __init__(
@@ -117,12 +118,14 @@ class GuardedStream(io.RawIOBase):
         max_line: int = MAX_LINE,
         record_start: bytes | None = None,
         max_record: int = MAX_BYTES,
+        max_lines: int | None = None,
     ) -> None:
         super().__init__()
         self.path, self.max_bytes, self.max_line = path, max_bytes, max_line
         self.record_start, self.max_record = record_start, max_record
         self._stream = open_unpacked(path)
-        self._total = self._line = self._record = 0
+        self.max_lines = max_lines
+        self._total = self._line = self._record = self._lines = 0
 
     def readable(self) -> bool:
         return True
@@ -137,6 +140,9 @@ class GuardedStream(io.RawIOBase):
         self._total += len(block)
         if self.max_bytes is not None and self._total > self.max_bytes:
             raise too_large(self.path, self.max_bytes)
+        self._lines += block.count(b"\n")
+        if self.max_lines is not None and self._lines > self.max_lines:
+            raise ValueError(f"{quote(self.path)} has more than {self.max_lines} lines; split it, or raise max_bytes")
         self._line = self._grow(self._line, block, b"\n", 0, self.max_line, "line")
         if self.record_start is not None:
             self._record = self._grow(self._record, block, self.record_start, 32, self.max_record, "record")

@@ -22,7 +22,7 @@ from tacit.data.parameters import (
     whole_number,
 )
 from tacit.data.reading import MAX_BYTES, GuardedStream, reading
-from tacit.data.text_files import TextReader
+from tacit.data.text_files import BYTES_PER_LINE, FEWEST, TextReader
 from tacit.ranking.counting import keep_best
 
 BLOCK_ENTRIES = 4_000_000
@@ -163,8 +163,9 @@ def read_svmlight(path: Any, sizes: Any = None, max_bytes: Any = MAX_BYTES) -> t
     if not target.is_file():
         raise FileNotFoundError(f"{shorten(str(target))} is not a file; check the path")
     room = whole_number("max_bytes", max_bytes, 1, 1 << 62)
+    most = max(room // BYTES_PER_LINE, FEWEST)
     try:
-        with reading(target), io.BufferedReader(GuardedStream(target, room), 1 << 16) as stream:
+        with reading(target), io.BufferedReader(GuardedStream(target, room, max_lines=most), 1 << 16) as stream:
             X, y, qid = load_svmlight_file(stream, query_id=True)
     except (ValueError, OverflowError, UnicodeDecodeError) as error:
         raise ValueError(f"{shorten(str(target))} is not an svmlight file: {shorten(str(error))}") from error

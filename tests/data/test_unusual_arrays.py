@@ -7,6 +7,7 @@ from tacit import HiddenCRF, LatentSVM, Ragged, Shards, StructuredSVM
 from tacit.data.parameters import ArrayError, as_array, check_verbose, even_table, numbers, shorten
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
 from tacit.runtime import Progress
+from tacit.spectral import NextSymbol
 from tests.fuzz.draws import HUGE, Silent, Unarrayed
 
 RNG = np.random.default_rng(0)
@@ -90,3 +91,15 @@ def test_tables_that_are_not_plain_are_not_written_to_shards(tmp_path):
         with pytest.raises(ArrayError, match=r"masked|broadcasting"):
             Shards.write(tmp_path / "shards", table)
         assert not (tmp_path / "shards").exists()
+
+
+def test_parts_of_distributions_that_repeat_by_broadcasting_are_refused():
+    one, tables = np.ones(1), np.full((1, 2), 0.5)
+    parts = [one, np.ones((1, 1, 1)), np.ones((2, 1)), one, np.ones((2, 1)), tables, 0.5]
+    NextSymbol(*parts).check()
+    for i in range(6):
+        wrong = [
+            np.broadcast_to(part.flat[0], (HUGE, *part.shape[1:])) if i == k else part for k, part in enumerate(parts)
+        ]
+        with pytest.raises(ValueError, match=r"array|shapes"):
+            NextSymbol(*wrong).check()

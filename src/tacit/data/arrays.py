@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit.data.parameters import ArrayError, numbers, plain_array, reason, shorten
+from tacit.data.parameters import ArrayError, is_endless, numbers, plain_array, reason, shorten
 
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = "slice | Array | None"
@@ -189,7 +189,7 @@ def is_table(values: Any, ndim: int, kinds: str) -> bool:
     >>> is_table(np.ma.masked_array([1.0, 2.0], [True, False]), 1, "f")
     False
     """
-    is_plain = isinstance(values, np.ndarray) and not isinstance(values, np.ma.MaskedArray)
+    is_plain = isinstance(values, np.ndarray) and not isinstance(values, np.ma.MaskedArray) and not is_endless(values)
     is_array = is_plain and values.ndim == ndim and values.dtype.kind in kinds
     return is_array and (values.dtype.kind not in "fc" or bool(np.isfinite(values).all()))
 

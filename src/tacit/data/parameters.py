@@ -150,7 +150,7 @@ def plain_array(values: Any, name: str = "the array") -> Array:
         raise ArrayError(f"{name} does not fit into memory as an array; give fewer entries") from error
     except Exception as error:  # a foreign __array__, __len__ or __getitem__ may do anything
         raise ArrayError(f"{name} cannot be read as an array: {reason(error)}; give a list or an array") from error
-    if _is_endless(found):
+    if is_endless(found):
         raise ArrayError(
             f"{name} repeats a few entries to the shape {found.shape} by broadcasting; give one entry per sample"
         )
@@ -166,10 +166,10 @@ def is_list(value: Any) -> bool:
     (True, True, False, False)
     """
     is_iterable = isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0 and not hasattr(value, "tocsr")
-    return is_iterable and not _is_endless(value)
+    return is_iterable and not is_endless(value)
 
 
-def _is_endless(value: Any) -> bool:
+def is_endless(value: Any) -> bool:
     """Whether something takes a few bytes, and gigabytes as a list."""
     if isinstance(value, np.ndarray):
         return value.size > MAX_REPEATED and 0 in value.strides
@@ -239,7 +239,7 @@ def list_entries(name: str, values: Any) -> list[Any]:
     >>> list_entries("X", range(3))
     [0, 1, 2]
     """
-    if _is_endless(values):
+    if is_endless(values):
         raise ArrayError(f"{name} repeats a few entries to the shape {np.shape(values)}; give one entry per sample")
     try:
         return list(values)

@@ -22,7 +22,7 @@ from tacit.vision.photos import pillow
 ROUNDS = 100
 """Pairs of signals per command."""
 
-MAX_SECONDS = 900
+MAX_SECONDS = 600
 """Seconds after which the benchmark ends with fewer."""
 
 TIMES = ("run.json", "report.html", "model.tacit")
@@ -35,11 +35,13 @@ def write_inputs(folder: Path) -> dict[str, list[str]]:
     X, y, _ = planted_motif(200, 40, "TGACTCA", noise=0.1, seed=1)
     for name, label in (("yes.fa", 1), ("no.fa", 0)):
         kept = [x for x, own in zip(X, y, strict=True) if own == label]
-        (folder / name).write_text("".join(f">s{i}\n{x}\n" for i, x in enumerate(kept)))
+        (folder / name).write_text("".join(f">s{i}\n{bytes(x).decode()}\n" for i, x in enumerate(kept)))
     sentences = ["the/D dog/N runs/V", "a/D cat/N sleeps/V", "the/D cat/N runs/V", "a/D dog/N sleeps/V"] * 10
     lines = [line.replace(" ", "\n").replace("/", "\t") for line in sentences]
     (folder / "words.tsv").write_text("\n\n".join(lines) + "\n")
-    pairs = ["das haus ||| the house", "das buch ||| the book", "ein buch ||| a book", "ein haus ||| a house"] * 10
+    nouns = [("haus", "house"), ("buch", "book"), ("hund", "dog"), ("baum", "tree")]
+    starts = [("das", "the"), ("ein", "a"), ("mein", "my"), ("kein", "no")]
+    pairs = [f"{a} {noun} ||| {b} {own}" for a, b in starts for noun, own in nouns]
     (folder / "pairs.txt").write_text("\n".join(pairs) + "\n")
     texts = [("It is good. We like it. It rains.", "yes"), ("It is bad. We hate it. It rains.", "no")] * 15
     documents = [{"text": text, "label": label} for text, label in texts]
@@ -82,7 +84,7 @@ def results(folder: Path) -> dict[str, Any]:
 
 
 def unfinished(folder: Path) -> int:
-    return len([path for path in folder.rglob(".tacit-*")])
+    return len(list(folder.rglob(".tacit-*")))
 
 
 def run() -> Page:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit import HiddenCRF, LatentSVM, Ragged, Shards, StructuredSVM
+from tacit import HiddenCRF, LatentSVM, Ragged, Shards, StructuredSVM, path
 from tacit.data.parameters import ArrayError, as_array, check_verbose, even_table, numbers, shorten
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
 from tacit.runtime import Progress
@@ -103,3 +103,8 @@ def test_parts_of_distributions_that_repeat_by_broadcasting_are_refused():
         ]
         with pytest.raises(ValueError, match=r"array|shapes"):
             NextSymbol(*wrong).check()
+
+
+def test_folds_that_cannot_be_printed_are_refused():
+    with pytest.raises(ValueError, match="cv"):
+        path(StructuredSVM(Multiclass()), X, Y, Cs=[1.0, 10.0], cv=Silent())

@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 
 from tacit.data.arrays import Array
 from tacit.data.labels import kind_of_label
-from tacit.data.parameters import has_length, is_list, numbers, shorten, whole_number
+from tacit.data.parameters import has_length, is_list, is_whole, numbers, shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.learners.group_norm_svm import GroupNormSVM
 from tacit.learners.learner import Learner
@@ -218,6 +218,8 @@ def _split(cv: Any, labels: Array | None, n: int) -> list[tuple[Array, Array]]:
         cv = list(cv) if is_list(cv) else [cv]
         if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in cv):
             raise ValueError(message)
+    elif not (cv is None or is_whole(cv) or hasattr(cv, "split")):  # scikit-learn would print it
+        raise ValueError(message)
     try:
         folds = check_cv(cv, labels, classifier=labels is not None).split(np.zeros(n), labels)
         return [(np.arange(n)[train], np.arange(n)[test]) for train, test in folds]

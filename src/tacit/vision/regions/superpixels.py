@@ -11,7 +11,7 @@ from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import is_not_negative, is_positive, number, one_of, whole_number
 from tacit.data.ragged import Ragged
 from tacit.runtime.archive import StorageError
-from tacit.vision.photos import MAX_PIXELS, as_colours, cache_folder, describe_images, read_cached, read_image
+from tacit.vision.photos import as_colours, cache_folder, describe_images, read_cached, read_image
 from tacit.vision.regions.features import EDGE_FEATURES, REGION_FEATURES, Described, describe_regions
 from tacit.vision.regions.graphs import RegionGraphs
 
@@ -29,6 +29,10 @@ class _Setting(NamedTuple):
     min_size: int
 
 
+MAX_REGION_PIXELS = 25_000_000
+"""Pixels of an image file that is cut into regions; cutting takes about 100 bytes per pixel."""
+
+
 def regions(
     images: Any,
     method: str = "felzenszwalb",
@@ -38,7 +42,7 @@ def regions(
     scale: float = 30.0,
     min_size: int = 20,
     cache: str | os.PathLike[str] | None = None,
-    max_pixels: int = MAX_PIXELS,
+    max_pixels: int = MAX_REGION_PIXELS,
     n_jobs: int | None = None,
     verbose: int = 1,
 ) -> RegionGraphs:

@@ -33,8 +33,8 @@ def write_inputs(folder: Path) -> dict[str, list[str]]:
     """Small inputs for every command that writes results, and the arguments of each."""
     rng = np.random.default_rng(0)
     X, y, _ = planted_motif(200, 40, "TGACTCA", noise=0.1, seed=1)
-    for name, label in (("yes.fa", 1), ("no.fa", 0)):
-        kept = [x for x, own in zip(X, y, strict=True) if own == label]
+    for name, label in (("yes.fa", True), ("no.fa", False)):
+        kept = [x for x, own in zip(X, y, strict=True) if (own > 0) == label]
         (folder / name).write_text("".join(f">s{i}\n{bytes(x).decode()}\n" for i, x in enumerate(kept)))
     sentences = ["the/D dog/N runs/V", "a/D cat/N sleeps/V", "the/D cat/N runs/V", "a/D dog/N sleeps/V"] * 10
     lines = [line.replace(" ", "\n").replace("/", "\t") for line in sentences]

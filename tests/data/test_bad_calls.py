@@ -16,6 +16,7 @@ from tacit.problems import Candidates, Coreference, Multiclass, PerSample, rotat
 from tacit.ranking import Triplets, measures
 from tacit.spectral import WeightedAutomaton
 from tacit.text import Document, mention_pairs, read_conll
+from tacit.vision.boxes import FoundBoxes
 from tacit.vision.maps.handmade import ColourMap, GradientMap, MapStack, WordMap
 
 SOURCE = Path(tacit.__file__).parent
@@ -47,6 +48,7 @@ class Failing:
 TEXT = Document([["Alice", "saw", "her"]], [(0, 1), (2, 3)], [0, 0])
 BAGS = Ragged(np.eye(4), [0, 2, 4])
 IMAGES = np.zeros((2, 6, 6))
+FOUND = FoundBoxes(np.array(["cat", "dog"]), np.array([[0, 0, 4, 4.0], [2, 0, 6, 4]]), np.array([1.5, 0.2]))
 TASK = testing.example_task(Multiclass())
 
 
@@ -89,6 +91,9 @@ CALLS = {
     "angles": lambda: plot.mean_images(IMAGES, [0, 1], ["a", "b"], rotations(-45, 45, 3)),
     "images": lambda: plot.mean_images([["a"]], [0, 1], [0, 1], rotations(-45, 45, 3)),
     "boxes of statistics": lambda: plot.box_statistics([[0, 0, 5, 5], [2]], [[10, 10], [10, 10]]),
+    "found boxes": lambda: plot.predicted_boxes(IMAGES, ("cat", [0, 0, 1, 1])),
+    "images of boxes": lambda: plot.predicted_boxes(sparse.eye_array(2), FOUND),
+    "labels of boxes": lambda: plot.predicted_boxes(IMAGES, FOUND, y=np.array(3)),
     "regions": lambda: tacit.regions_in_boxes(3, [[0, 0, 1, 1]]),
     "a series": lambda: report.line_chart([1, 2], "x", "y"),
     "a curve": lambda: report.line_chart({"a": ([1, 2], [1])}, "x", "y"),

@@ -104,7 +104,7 @@ class Shards:
         not depend on the number of shards.
         """
         is_table = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype != object
-        samples = plain_array(X, "X") if is_table else samples_of(X)
+        samples: Any = plain_array(X, "X") if is_table else samples_of(X)
         if not is_table:
             refuse_other_letters(samples, X)  # here too, before there is a folder: the error counts sequences of X
         n = whole_number("shards", shards, 1, max(len(samples), 1), remedy="a shard has at least one sample")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import entries, even_table, is_whole, numbers, shorten
+from tacit.data.parameters import entries, even_table, has_length, is_whole, numbers, shorten
 from tacit.data.ragged import Ragged
 from tacit.plot.canvas import BLUE, GREEN, INK, ORANGE, axes_grid, history_of, plain_axes, pyplot
 from tacit.problems.rotation import Rotations
@@ -172,12 +172,14 @@ def predicted_boxes(
     >>> [ax.get_title() for ax in figure.axes]
     ['cat (1.5)', 'dog (0.2)']
     """
+    if not isinstance(found, FoundBoxes):
+        raise TypeError(f"found must be what tacit.vision.boxes.predict_boxes returns, got {shorten(found)}")
     n = len(found.boxes)
-    if len(images) != n or n == 0:
-        raise ValueError(f"images must be one per box and at least one, got {len(images)} for {n} boxes")
-    if y is not None and len(y) != n:
-        raise ValueError(f"y must have {n} labels, one per image, got {len(y)}")
-    if truth is not None and np.shape(truth) != (n, 4):
+    if not has_length(images) or len(images) != n or n == 0:
+        raise ValueError(f"images must be one per box and at least one, got {shorten(images)} for {n} boxes")
+    if y is not None and (not has_length(y) or len(y) != n):
+        raise ValueError(f"y must have {n} labels, one per image, got {shorten(y)}")
+    if truth is not None and numbers("truth", truth).shape != (n, 4):
         raise ValueError(f"truth must have shape {(n, 4)}, one box per image, got {np.shape(truth)}")
     pixels = [read_image(image) if isinstance(image, (str, os.PathLike)) else image for image in images]
     across = min(columns, n)

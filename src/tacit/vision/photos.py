@@ -396,10 +396,10 @@ def as_uint8(image: Array, name: str = "the image") -> Array:
 
 def check_image(image: Any, name: str = "the image") -> Array:
     """An array with the shape of an image; one that repeats a few pixels without end is refused."""
-    image = even_table(name, image)
-    if image.ndim not in (2, 3) or 0 in image.shape or (image.ndim == 3 and image.shape[2] not in (1, 2, 3, 4)):
-        raise ValueError(f"{name} must be (height, width) or (height, width, 1 to 4 channels), got shape {image.shape}")
-    return image
+    table = even_table(name, image)
+    if table.ndim not in (2, 3) or 0 in table.shape or (table.ndim == 3 and table.shape[2] not in (1, 2, 3, 4)):
+        raise ValueError(f"{name} must be (height, width) or (height, width, 1 to 4 channels), got shape {table.shape}")
+    return table
 
 
 def _unit_pixels(image: Array, name: str) -> tuple[Array, Array | None]:

@@ -132,6 +132,11 @@ def _check_samples(samples: Sequence[int], n: int) -> None:
         raise ValueError(f"samples must be at least one of 0 to {n - 1}, got {shorten(listed)}")
 
 
+def _count(values: Any) -> str:
+    """How many entries there are, for errors; the value where nobody can count them."""
+    return str(len(values)) if has_length(values) else shorten(values)
+
+
 def _true_box(truth: Any, i: int) -> list[tuple[Array, str, str]]:
     """The outline of the true box of an image, if there is one."""
     return [(np.asarray(truth[i]), GREEN, ":")] if truth is not None and np.isfinite(truth[i]).all() else []
@@ -176,9 +181,9 @@ def predicted_boxes(
         raise TypeError(f"found must be what tacit.vision.boxes.predict_boxes returns, got {shorten(found)}")
     n = len(found.boxes)
     if not has_length(images) or len(images) != n or n == 0:
-        raise ValueError(f"images must be one per box and at least one, got {shorten(images)} for {n} boxes")
+        raise ValueError(f"images must be one per box and at least one, got {_count(images)} for {n} boxes")
     if y is not None and (not has_length(y) or len(y) != n):
-        raise ValueError(f"y must have {n} labels, one per image, got {shorten(y)}")
+        raise ValueError(f"y must have {n} labels, one per image, got {_count(y)}")
     if truth is not None and numbers("truth", truth).shape != (n, 4):
         raise ValueError(f"truth must have shape {(n, 4)}, one box per image, got {np.shape(truth)}")
     pixels = [read_image(image) if isinstance(image, (str, os.PathLike)) else image for image in images]

@@ -399,7 +399,7 @@ def check_image(image: Any, name: str = "the image") -> Array:
     table = even_table(name, image)
     if table.ndim not in (2, 3) or 0 in table.shape or (table.ndim == 3 and table.shape[2] not in (1, 2, 3, 4)):
         raise ValueError(f"{name} must be (height, width) or (height, width, 1 to 4 channels), got shape {table.shape}")
-    return table
+    return np.asarray(table)
 
 
 def _unit_pixels(image: Array, name: str) -> tuple[Array, Array | None]:

@@ -133,7 +133,7 @@ def _check_samples(samples: Sequence[int], n: int) -> None:
 
 
 def _count(values: Any) -> str:
-    """How many entries there are, for errors; the value where nobody can count them."""
+    """The number of entries, for errors; the value itself where it has no length."""
     return str(len(values)) if has_length(values) else shorten(values)
 
 

@@ -95,7 +95,7 @@ class SetKernelSVC(ClassifierMixin, BaseEstimator):
 
 
 def latent(rule: str) -> GridSearchCV:
-    model = make_pipeline(Ragged.map(StandardScaler()), LatentSVM(Bags(rule=rule), tol=1e-2, verbose=0))
+    model = make_pipeline(Ragged.map(StandardScaler()), LatentSVM(Bags(rule=rule), tol=1e-2, init="hidden", verbose=0))
     return search(model, {"latentsvm__C": CS}, folds=3)
 
 

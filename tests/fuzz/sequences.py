@@ -7,7 +7,7 @@ import numpy as np
 from tacit.datasets import read_conllu, read_tagged, read_two_columns, write_two_columns
 from tacit.problems import error_rate
 from tacit.spectral import FeatureClusters, HashedSymbols, RareWords, SpectralTagger, average_f1
-from tacit.text import WordFeatures
+from tacit.text import WordFeatures, find_entities, find_invalid_pairs, has_entities, score_entities
 from tests.fuzz.draws import Draw
 from tests.fuzz.fits import answers
 from tests.fuzz.readers import read, write_file
@@ -109,3 +109,17 @@ def tagged_writers(draw: Draw):
     given = draw.spoil_some({"path": draw.folder / "out.tsv", "words": words, "tags": tags}, 0.6)
     write_two_columns(**given)
     return np.zeros(1)
+
+
+@target(
+    "Entity", "EntityScore", "EntityScores", "find_entities", "find_invalid_pairs", "has_entities", "score_entities"
+)
+def entities(draw: Draw):
+    choices = ["O", "B-a", "I-a", "B-b", "I-b", "E-a", "S-b"]
+    tags = [[draw.pick(choices) for _ in range(draw.between(1, 4))] for _ in range(3)]
+    other = [[draw.pick(choices) for _ in own] for own in tags]
+    scores = score_entities(**draw.spoil_some({"true": tags, "predicted": other}, 0.6))
+    find_invalid_pairs(**draw.spoil_some({"sentences": tags}, 0.4))
+    has_entities(**draw.spoil_some({"tags": tags[0]}, 0.4))
+    find_entities(**draw.spoil_some({"tags": tags[0]}, 0.4))
+    return [scores.macro_f1, scores.overall.f1, scores.overall.precision, scores.overall.recall]

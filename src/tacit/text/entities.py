@@ -6,9 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from tacit.data.parameters import is_list, shorten
 
 OUTSIDE = "O"
 _TAG = re.compile(r"([BIESLU])-(.+)", re.DOTALL)
@@ -65,7 +67,7 @@ def has_entities(tags: Iterable[str]) -> bool:
     >>> has_entities(["O", "B-person", "I-person"]), has_entities(["NOUN", "VERB"])
     (True, False)
     """
-    kinds = set(tags)
+    kinds = set(_read(tags))
     return all(tag == OUTSIDE or _TAG.fullmatch(tag) for tag in kinds) and any(tag[:2] in ("B-", "I-") for tag in kinds)
 
 
@@ -79,7 +81,7 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
     """
     found: list[Entity] = []
     start, kind, is_closed = 0, "", True
-    for position, tag in enumerate([*tags, OUTSIDE]):
+    for position, tag in enumerate([*_read(tags), OUTSIDE]):
         letter, own = _split(tag)
         is_start = own != "" and (is_closed or letter in _STARTS or own != kind)
         if not is_closed and (is_start or own == ""):
@@ -100,7 +102,10 @@ def score_entities(true: Iterable[Sequence[str]], predicted: Iterable[Sequence[s
     0.5
     """
     counts: Counter[tuple[str, str]] = Counter()
-    for own, other in zip(true, predicted, strict=True):
+    first, second = _list(true), _list(predicted)
+    if len(first) != len(second):
+        raise ValueError(f"there are {len(first)} sentences of true and {len(second)} of predicted tags; give as many")
+    for own, other in ((_read(a), _read(b)) for a, b in zip(first, second, strict=True)):
         if len(own) != len(other):
             raise ValueError(f"a sentence has {len(own)} true and {len(other)} predicted tags; give one per token")
         truth, guess = set(find_entities(own)), set(find_entities(other))
@@ -123,7 +128,7 @@ def find_invalid_pairs(sentences: Iterable[Sequence[str | None]]) -> list[tuple[
     """
     seen: set[tuple[str, str]] = set()
     kinds: set[str] = set()
-    for sentence in sentences:
+    for sentence in (_read(own, is_optional=True) for own in _list(sentences)):
         kinds.update(tag for tag in sentence if tag is not None)
         seen.update((a, b) for a, b in pairwise(sentence) if a is not None and b is not None)
     if not has_entities(kinds):
@@ -137,6 +142,21 @@ def _is_invalid(first: str, second: str, has_ends: bool) -> bool:
     goes_on = bool(other) and after not in _STARTS  # I, E, L continue the entity before
     is_open = bool(kind) and before not in _ENDS
     return (goes_on and not (is_open and kind == other)) or (has_ends and is_open and not goes_on)
+
+
+def _list(values: Any) -> list[Any]:
+    if isinstance(values, str | bytes | dict) or not is_list(values):
+        raise TypeError(f"tags must be a list with one list per sentence, got {shorten(values)}")
+    return list(values)
+
+
+def _read(tags: Any, *, is_optional: bool = False) -> list[Any]:
+    """The tags of one sentence as a list of strings, or of strings and None."""
+    found = _list(tags.tolist() if isinstance(tags, np.ndarray) and tags.ndim else tags)
+    for i, tag in enumerate(found):
+        if not isinstance(tag, str) and not (is_optional and tag is None):
+            raise TypeError(f"tag {i} of a sentence must be a string such as 'O' or 'B-person', got {shorten(tag)}")
+    return found
 
 
 def _split(tag: str) -> tuple[str, str]:

@@ -7,8 +7,9 @@ import pytest
 from scipy.io import wavfile
 
 from tacit import load
+from tacit.apps import Transcriber
 from tacit.cli import main
-from tacit.signals import Transcriber, Word, format_ctm, format_textgrid
+from tacit.signals import Word, format_ctm, format_textgrid
 
 RATE = 8000
 TONES = {"low": 300, "mid": 800, "high": 2000}

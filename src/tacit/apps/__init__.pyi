@@ -1,4 +1,3 @@
-from tacit.bags.classifier import BagClassifier as BagClassifier
 from tacit.dna.finder.finder import MotifFinder as MotifFinder
 from tacit.learners.application import Application as Application
 from tacit.signals.transcriber import Transcriber as Transcriber

@@ -239,7 +239,7 @@ class TranscriptOracle(PackedTranscripts):
         return self._with(_known=Known(states, self._known.windows))
 
     def with_loss(self, losses: Any) -> Self:
-        raise ValueError("the loss of Transcript is the edit distance; it cannot be replaced")
+        raise ValueError("losses of Transcript are edit distances, and cannot be replaced; leave them out")
 
     def hidden_unknown(self) -> Array:
         if self._known.states is None:

@@ -317,3 +317,10 @@ def test_scaling_and_combination():
         log_loss(both.log_probabilities(np.stack([good, noise])), y, np.ones(300))
         < held_out_loss(noise, y, np.ones(300))[0]
     )
+
+
+@pytest.mark.parametrize("name", [["y"], {"y"}, np.ma.masked])
+def test_a_column_is_given_by_its_name(name):
+    table = pd.DataFrame({"id": [0, 0, 1, 1], "x": [1.0, 2.0, 3.0, 4.0], "y": [1, 1, 0, 0]})
+    with pytest.raises(TypeError, match="name"):
+        BagClassifier(bag="id", label=name).fit(table)

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import dump_svmlight_file
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 import tacit
 from tacit.ranking import GlobalRanker, MixtureRanker, Relevances, Triplets, counting
+from tacit.ranking.judgements import BLOCK_BYTES
 from tacit.ranking.oracle import RankingOracle
 from tacit.ranking.relevances import SIMILARITIES
 from tacit.runtime.blocks import smallest_blocks
@@ -369,3 +370,19 @@ def test_every_solver_certifies_the_same_optimum(solver):
     assert ranker.status_.name == "CONVERGED"
     assert ranker.bound_ <= best.objective_
     assert best.bound_ <= ranker.objective_ <= 1.02 * best.objective_
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_an_svmlight_file_of_many_blocks_is_read_as_scikit_learn_reads_it(first, tmp_path):
+    rng = np.random.default_rng(first)
+    X, y, qid = rng.standard_normal((6000, 7)), rng.integers(0, 3, 6000), np.repeat(np.arange(600), 10)
+    X[rng.random(X.shape) < 0.5] = 0
+    X[:3000, 4:] = 0  # the first blocks have fewer columns
+    X[0, 0] = X[-1, -1] = 1.0
+    dump_svmlight_file(X, y, str(tmp_path / "rows.txt"), query_id=qid, zero_based=not first)
+    assert (tmp_path / "rows.txt").stat().st_size > 2 * BLOCK_BYTES
+    expected = load_svmlight_file(str(tmp_path / "rows.txt"), query_id=True)
+    found = Triplets.from_svmlight(tmp_path / "rows.txt")
+    np.testing.assert_array_equal(found.X, expected[0].toarray())
+    np.testing.assert_array_equal(found.y, expected[1])
+    np.testing.assert_array_equal(found.group, np.full(600, 10))

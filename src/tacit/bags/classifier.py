@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.bags.combination import Combination, held_out_loss, log_loss
@@ -24,7 +23,7 @@ from tacit.data.parameters import entries, is_whole, random_numbers, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.specs import choice, either, estimator, instance, parameter, positive, switch
 from tacit.learners.application import Application
-from tacit.learners.preparation import read_weights
+from tacit.learners.preparation import read_weights, weigh_classes
 from tacit.runtime import InterruptedFitError, Status, run
 
 RULES = ("both", "witness", "instances")
@@ -265,7 +264,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
             rare = self.classes_[int(np.argmin(counts))]
             raise ValueError(f"class {shorten(rare.item())} has a single bag; add another, as some are held out")
         if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, labels)
+            weights = weigh_classes(weights, self.class_weight, self.classes_, positions)
         seed = int(random_numbers(self.random_state).randint(2**31 - 10))
         known = None if hidden is None else _read_hidden(hidden, n)
         samples = Samples(table.bags, positions, weights, len(self.classes_), known, seed)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.labels import is_missing
-from tacit.data.parameters import shorten
+from tacit.data.parameters import has_length, shorten
 from tacit.data.ragged import Ragged, read_ragged
 
 
@@ -56,6 +57,9 @@ def read_bags(X: Any, bag: Any = None, label: Any = None, columns: list[str] | N
             f"X is a table with the columns {shorten(list(frame.columns))}: say which of them tells bags apart, "
             "BagClassifier(bag='id')"
         )
+    for name in (bag, label, *(columns or [])):
+        if not isinstance(name, Hashable) or isinstance(name, np.ndarray):  # a masked entry is one
+            raise TypeError(f"a column must be given by its name, got {shorten(name)}")
     for name in (bag, *(columns or [])):
         if name not in frame.columns:
             raise ValueError(f"the table has no column {shorten(name)}; it has {shorten(list(frame.columns))}")
@@ -75,7 +79,7 @@ def labels_of_rows(y: Any, table: BagTable) -> Any:
     """One label per bag, where a long table came with one per row."""
     rows = table.bag_of_row
     n = len(table.bags)
-    if rows is None or not hasattr(y, "__len__") or len(y) != rows.size or rows.size == n:
+    if rows is None or not has_length(y) or len(y) != rows.size or rows.size == n:
         return y
     values = list(y)
     firsts = np.unique(rows, return_index=True)[1]

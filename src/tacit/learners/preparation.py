@@ -231,26 +231,30 @@ def check_penalty(name: str, penalty: Any) -> None:
 def sample_weights(learner: Any, y: Any, classes: Array, n: int, sample_weight: Any) -> Array:
     """c_i = C · weight_i / Σ weights, times the factor of the class."""
     given = read_weights(sample_weight, n)
-    total = float(given.sum())
-    weights = float(learner.C) / total * given
+    weights = float(learner.C) / float(given.sum()) * given
     if learner.class_weight is None:
         return np.asarray(weights)
     if not len(classes):
         raise ValueError("class_weight needs labels that are single values, not arrays or tuples; use sample_weight")
-    index = find_labels(classes, read_labels(y, n))
-    if isinstance(learner.class_weight, str) and learner.class_weight == "balanced":
-        counts = np.bincount(index, given, minlength=len(classes))
-        factors = np.where(counts > 0, total / np.count_nonzero(counts) / np.where(counts > 0, counts, 1.0), 0.0)
-    elif isinstance(learner.class_weight, dict):
+    return weigh_classes(weights, learner.class_weight, classes, find_labels(classes, read_labels(y, n)))
+
+
+def weigh_classes(weights: Array, class_weight: Any, classes: Array, positions: Array) -> Array:
+    """Weights of samples times the factors of their classes; ``positions`` has the class of every sample."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        counts = np.bincount(positions, weights, minlength=len(classes))
+        mean = float(weights.sum()) / np.count_nonzero(counts)
+        factors = np.where(counts > 0, mean / np.where(counts > 0, counts, 1.0), 0.0)
+    elif isinstance(class_weight, dict):
         listed = classes.tolist()
-        for label, factor in learner.class_weight.items():
+        for label, factor in class_weight.items():
             if label not in listed:
                 raise ValueError(f"class_weight must name classes in {shorten(listed)}, got {shorten(label)}")
             number(f"class_weight[{shorten(label)}]", factor, "finite and not negative", is_not_negative)
-        factors = np.array([float(learner.class_weight.get(label, 1.0)) for label in listed])
+        factors = np.array([float(class_weight.get(label, 1.0)) for label in listed])
     else:
-        raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {shorten(learner.class_weight)}")
-    weights = weights * factors[index]
+        raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {shorten(class_weight)}")
+    weights = weights * factors[positions]
     if not weights.any():
         raise ValueError("the products of sample_weight and class_weight must not all be zero")
     return np.asarray(weights)

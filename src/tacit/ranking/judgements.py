@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from tacit.data.arrays import Array, as_csr
 from tacit.data.parameters import (
@@ -151,14 +152,15 @@ def tag_relevance(query_tags: Any, item_tags: Any, overlap: str = "jaccard") -> 
     return rows, (queries.shape[0], items.shape[0])
 
 
+BLOCK_BYTES = 1 << 17
+"""Bytes of the lines of an svmlight file that are read together."""
+
 MAX_NUMBERS = 1 << 28
 """Rows times features of an svmlight file: its table takes 2 GiB."""
 
 
 def read_svmlight(path: Any, sizes: Any = None, max_bytes: Any = MAX_BYTES) -> tuple[Array, Array, Array]:
     """The rows of an svmlight file with query ids, or with the number of rows per query in ``sizes``."""
-    from sklearn.datasets import load_svmlight_file
-
     target = file_path("path", path)
     if not target.is_file():
         raise FileNotFoundError(f"{shorten(str(target))} is not a file; check the path")
@@ -166,7 +168,7 @@ def read_svmlight(path: Any, sizes: Any = None, max_bytes: Any = MAX_BYTES) -> t
     most = max(room // BYTES_PER_LINE, FEWEST)
     try:
         with reading(target), io.BufferedReader(GuardedStream(target, room, max_lines=most), 1 << 16) as stream:
-            X, y, qid = load_svmlight_file(stream, query_id=True)
+            X, y, qid = _load_svmlight(stream)
     except (ValueError, OverflowError, UnicodeDecodeError) as error:
         raise ValueError(f"{shorten(str(target))} is not an svmlight file: {shorten(str(error))}") from error
     if sizes is None:
@@ -187,6 +189,24 @@ def read_svmlight(path: Any, sizes: Any = None, max_bytes: Any = MAX_BYTES) -> t
     if not np.isfinite(values).all():
         raise ValueError(f"{shorten(str(target))} contains NaN or infinity; replace them by numbers")
     return values, y, group
+
+
+def _load_svmlight(stream: Any) -> tuple[Any, Array, Array]:
+    """Features, grades and query ids, block by block: scikit-learn copies all query ids for every line."""
+    from sklearn.datasets import load_svmlight_file
+
+    parts = [
+        load_svmlight_file(io.BytesIO(b"".join(lines)), query_id=True, zero_based=True)
+        for lines in iter(lambda: stream.readlines(BLOCK_BYTES), [])
+    ]
+    parts = parts or [load_svmlight_file(io.BytesIO(b""), query_id=True)]
+    tables, grades, ids = zip(*parts, strict=True)
+    width = max(table.shape[1] for table in tables)
+    for table in tables:
+        table.resize((table.shape[0], width))
+    table = sparse.vstack(tables, format="csr")
+    is_from_one = table.indices.size and table.indices.min() > 0
+    return table[:, 1:] if is_from_one else table, np.concatenate(grades), np.concatenate(ids)
 
 
 def _read_sizes(sizes: Any) -> Array:

@@ -80,8 +80,8 @@ def run() -> Page:
         page.rows.append((label, random[0], random[1], left[0], left[1], chosen, f"{left[3]:.0f}"))
     page.notes += [
         "The number of states, the learners' tolerances and the silence were chosen on one random third against "
-        "another; so two of the three random folds were validation data before. For a speaker left out, a run with warped "
-        "frequencies was begun after this table and stopped: the HMM then had 30.0 % word errors.",
+        "another; so two of the three random folds were validation data before. For a speaker left out, a run with "
+        "warped frequencies was begun after this table and stopped: the HMM then had 30.0 % word errors.",
         "Met in random folds by LatentSVM, in words and times. Missed with a speaker left out: neither learner has "
         "half of the HMM's word error. The HMM knows single recordings and silence.",
         "Features are normalised over all strings of a speaker, without labels, as in spoken_digits.md.",

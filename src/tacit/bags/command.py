@@ -164,7 +164,7 @@ def bags_page(found: Found, results: list[HeldOut] | None, *, command: Sequence[
     blocks: list[Any] = [Facts(facts)]
     if results:
         rows = [(one.name, one.accuracy, one.area) for one in results]
-        caption = "Five folds; settings and weights were chosen anew in each, without the held-out bags."
+        caption = "Five folds; settings and weights were chosen in each of them, without the held-out bags."
         blocks.append(Table([Column("classifier"), Column("accuracy", True), Column("AUC", True)], rows, caption))
         curves = {one.name: one.curve for one in results if one.curve is not None}
         if curves:

@@ -185,7 +185,8 @@ def confusion_chart(names: Sequence[str], counts: Any) -> Markup:
         raise ValueError(f"counts must be a table of {k} × {k} finite numbers from 0, got {shorten(counts)}")
     top = 14 + LETTER * min(max(map(len, names), default=0), MAX_NAME)
     width, height = LABEL + CELL * k + 10, top + CELL * k + 10
-    parts = [f'<text class="soft" x="{LABEL - 8}" y="{top - 8}" text-anchor="end">true \\ predicted</text>']
+    corner = f'<text class="soft" x="{LABEL - 8}" y="{top - 8}" text-anchor="end" style="font-size:10px">'
+    parts = [corner + "true \\ predicted</text>"]
     for j, name in enumerate(names):
         x, y = LABEL + CELL * (j + 0.5), top + CELL * (j + 0.65)
         shown = escape(name[:MAX_NAME])

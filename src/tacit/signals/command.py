@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shlex
 from collections import Counter
@@ -34,7 +35,6 @@ from tacit.report import (
     Facts,
     Figure,
     Page,
-    Picture,
     Prose,
     Section,
     Table,
@@ -288,6 +288,10 @@ def _table(data: Recordings, words: list[Any]) -> Table:
     return Table([Column("recording"), Column("words"), Column("given")], rows, f"{len(rows)} of {len(data.files)}.")
 
 
+PICTURE_WIDTH = 840
+"""Pixels of a spectrogram, of 40 bands of three pixels each; long and short recordings have the same."""
+
+
 def _spectrograms(data: Recordings, words: list[Any]) -> list[Any]:
     """Pictures of a few recordings from all over the folder."""
     from tacit.signals.frames import cut_frames
@@ -296,32 +300,36 @@ def _spectrograms(data: Recordings, words: list[Any]) -> list[Any]:
     for i in np.unique(np.linspace(0, len(data.files) - 1, SHOWN).astype(int)).tolist():
         bands = cut_frames([data.signals[i]], data.rate, kind="log-mel", n_mels=40, deltas=0)[0]
         shade = np.clip(0.5 - bands.T[::-1] / 5, 0, 1)
-        picture = np.repeat(np.round(255 * shade).astype(np.uint8), 3, axis=0)
+        columns = np.arange(PICTURE_WIDTH) * shade.shape[1] // PICTURE_WIDTH
+        picture = np.repeat(np.round(255 * shade[:, columns]).astype(np.uint8), 3, axis=0)
         seconds = data.signals[i].size / data.rate
         caption = f"{data.files[i].name}: {' '.join(word.name for word in words[i])}"
-        found.append(Picture(encode_png(picture), f"Spectrogram of {data.files[i].name}", caption))
-        found.append(Figure(words_svg(words[i], seconds, picture.shape[1]), ""))
+        found.append(Figure(words_svg(words[i], seconds, picture), caption))
     return found
 
 
-def words_svg(words: list[Any], seconds: float, width: int) -> Markup:
-    """Words along the time of a recording; all text is escaped.
+def words_svg(words: list[Any], seconds: float, picture: Array) -> Markup:
+    """The spectrogram of a recording with its words below, by time; all text is escaped.
 
     >>> from tacit.signals.transcriber import Word
-    >>> svg = words_svg([Word("<b>", 0.1, 0.4)], 1.0, 100)
+    >>> svg = words_svg([Word("<b>", 0.1, 0.4)], 1.0, np.zeros((4, 100), np.uint8))
     >>> "<b>" in svg, "&lt;b&gt;" in svg
     (False, True)
     """
-    wide = max(width, 300)
+    high, wide = picture.shape
     title = escape(f"{len(words)} words in {seconds:.2f} s")
-    parts = [f'<svg viewBox="0 0 {wide} 34" width="{wide}" role="img" aria-label="{title}"><title>{title}</title>']
+    data = base64.b64encode(encode_png(picture)).decode()
+    parts = [
+        f'<svg viewBox="0 0 {wide} {high + 34}" width="{wide}" role="img" aria-label="{title}"><title>{title}</title>'
+        f'<image href="data:image/png;base64,{data}" width="{wide}" height="{high}" preserveAspectRatio="none"/>'
+    ]
     for word in words:
         x, span = wide * word.start / seconds, wide * max(word.stop - word.start, 0.0) / seconds
         label = escape(f"{word.name}: {word.start:.2f} to {word.stop:.2f} s")
         parts.append(
-            f'<rect x="{x:.1f}" y="2" width="{span:.1f}" height="12" rx="2" fill="#2563eb" fill-opacity=".5">'
+            f'<rect x="{x:.1f}" y="{high + 2}" width="{span:.1f}" height="12" rx="2" fill="#2563eb" fill-opacity=".5">'
             f"<title>{label}</title></rect>"
-            f'<text x="{x + span / 2:.1f}" y="28" font-size="11" text-anchor="middle" fill="currentColor">'
+            f'<text x="{x + span / 2:.1f}" y="{high + 28}" font-size="13" text-anchor="middle" fill="currentColor">'
             f"{escape(word.name[:16])}</text>"
         )
     return Markup("".join(parts) + "</svg>")

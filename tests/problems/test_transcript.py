@@ -213,3 +213,8 @@ def test_enumeration_lists_every_alignment_once():
     table = enumeration.Enumeration(problem.example(np.random.default_rng(0)))
     for outputs in table.outputs:
         assert len({tuple(h.tolist()) for _, h in outputs}) == len(outputs)
+
+
+def test_transcripts_that_can_be_read_only_once_are_refused():
+    with pytest.raises(ValueError, match="list"):
+        error_rate(iter([["a"]]), [["a"]])

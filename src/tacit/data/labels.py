@@ -141,8 +141,9 @@ def reject_unknown(found: Array, classes: Array, labels: Array) -> None:
     unknown = np.flatnonzero(found < 0)
     if unknown.size:
         i = int(unknown[0])
+        label = labels[i : i + 1].tolist()[0]
         raise ValueError(
-            f"y[{i}] is {shorten(labels[i].item())}, which is not one of the classes {shorten(classes.tolist())}; "
+            f"y[{i}] is {shorten(label)}, which is not one of the classes {shorten(classes.tolist())}; "
             "drop the sample or list the label in classes=[...]"
         )
 

@@ -360,8 +360,8 @@ class LatentSVM(Learner):
     def _summary(self) -> str:
         """The final objectives of the starts; they are not certified, because the objective is not convex."""
         ends = sorted(run.objective for run in self.runs_)
-        if math.isfinite(self.bound_):
-            return super()._summary()  # every hidden value was given
+        if math.isfinite(self.bound_) or not ends:
+            return super()._summary()  # every hidden value was given, or a file has no starts
         factor = f"; samples with unknown hidden values count by a factor of {self.unknown_weight_:g} (unknown_weight_)"
         factor = factor if self.unknown_weight_ < 1 else ""
         if len(ends) == 1:

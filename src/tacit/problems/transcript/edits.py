@@ -10,7 +10,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.labels import kind_of_label
-from tacit.data.parameters import has_length, is_list, shorten
+from tacit.data.parameters import has_length, shorten
 from tacit.problems.transcript.automata import Layout, Segments, link
 
 MAX_COLUMNS = 20_000
@@ -43,7 +43,7 @@ def error_rate(y: Any, predicted: Any) -> float:
 
 
 def _read_labels(name: str, given: Any) -> list[list[Any]]:
-    if isinstance(given, str | bytes | dict) or not is_list(given) or not len(given):
+    if isinstance(given, str | bytes | dict) or not has_length(given) or not len(given):
         raise ValueError(f"{name} must be a list of transcripts, got {shorten(given)}")
     found = []
     for i, one in enumerate(given):

@@ -212,6 +212,13 @@ def test_hidden_values_reach_grid_search(bags):
 def test_printing():
     assert repr(Ragged.from_list(LISTS)) == "Ragged(3 samples, 1–2 rows each; 4 × 2 float64)"
     assert np.asarray(Ragged.from_list(LISTS)).shape == (3,)
+    tags = Ragged(np.array(["a", "b", "<b>", *["c"] * 20, "d"]), np.array([0, 2, 3, 23, 24]))
+    assert "['a', 'b'], ['<b>'], ['c', " in repr(tags)
+    assert "'d'" not in repr(tags)
+    shown = tags._repr_html_()
+    assert shown.count("<tr>") == 4
+    assert "&lt;b&gt;" in shown
+    assert "<b>" not in shown
 
 
 FAR = 2**63 - 1

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_info
 
 from tacit import LatentSVM, Ragged, StructuredSVM
 from tacit.problems import Candidates, Multiclass
-from tacit.solvers import Bundle, Status
+from tacit.solvers import Bundle, FrankWolfe, Status, Subgradient
 
 OPTIMUM = 25.2932  # liblinear, tol 1e-6
 
@@ -82,6 +82,19 @@ def test_nested_parameters_and_search(iris):
     ).fit(X, y)
     assert search.best_score_ > 0.94
     assert cross_val_score(pipeline, X, y).mean() > 0.93
+
+
+@pytest.mark.parametrize(
+    ("name", "solver"), [("bundle", Bundle), ("frank-wolfe", FrankWolfe), ("subgradient", Subgradient)]
+)
+def test_solvers_have_names(iris, name, solver):
+    by_name, by_object = (
+        StructuredSVM(Multiclass(), solver=s, C=1, tol=0.5, random_state=0).fit(*iris) for s in (name, solver())
+    )
+    assert isinstance(by_name.solver_, solver)
+    np.testing.assert_array_equal(by_name.coef_, by_object.coef_)
+    with pytest.raises(TypeError, match="frank-wolfe"):
+        StructuredSVM(Multiclass(), solver="cutting-plane").fit(*iris)
 
 
 def test_sparse_equals_dense(digits):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,6 +16,9 @@ from tacit.data.arrays import Array, as_csr, check_offsets, find_uneven, first_n
 from tacit.data.bags import column_of_frame, rows_of_arrow, rows_of_list, stack_rows
 from tacit.data.boxes import check_boxes
 from tacit.data.parameters import ArrayError, as_array, is_hashable, is_list, is_whole, plain_array, reason, shorten
+
+SHOWN_SAMPLES, SHOWN_ROWS = 3, 5
+"""How much of a Ragged is printed."""
 
 
 class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -163,7 +167,25 @@ class Ragged:
         width = "" if self.values.ndim == 1 else f" × {'×'.join(map(str, self.values.shape[1:]))}"
         lengths = self.lengths
         span = f", {lengths.min()}–{lengths.max()} rows each" if len(self) else ""
-        return f"Ragged({len(self)} samples{span}; {self.values.shape[0]}{width} {kind}{self.dtype})"
+        return f"Ragged({len(self)} samples{span}; {self.values.shape[0]}{width} {kind}{self.dtype}{self._preview()})"
+
+    def _preview(self) -> str:
+        """The first samples, where a row is one value."""
+        if self.values.ndim != 1 or not len(self):
+            return ""
+        more = ["…"] if len(self) > SHOWN_SAMPLES else []
+        return ": " + ", ".join([shorten(self[i].tolist()) for i in range(min(len(self), SHOWN_SAMPLES))] + more)
+
+    def _repr_html_(self) -> str:
+        """A table of the first samples, for notebooks."""
+        lines = ["<tr><th>sample</th><th>rows</th><th>first rows</th></tr>"]
+        for i in range(min(len(self), SHOWN_SAMPLES)):
+            rows = self[i][:SHOWN_ROWS]
+            rows = rows.toarray() if sparse.issparse(rows) else rows
+            shown = "<br>".join(html.escape(shorten(row)) for row in rows.tolist())
+            lines.append(f"<tr><td>{i}</td><td>{self.lengths[i]}</td><td>{shown}</td></tr>")
+        kind = html.escape(repr(self).removesuffix(self._preview() + ")") + ")")
+        return f"<table><caption>{kind}</caption>{''.join(lines)}</table>"
 
     def map_rows(self, transformer: Any) -> Ragged:
         """Apply a fitted transformer, or a plain function of the row table, to all rows at once.

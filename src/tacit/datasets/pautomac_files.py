@@ -50,7 +50,7 @@ def pautomac(number: int, folder: str | os.PathLike[str] | None = None, *, max_b
     ...     _ = (Path(folder) / "1.pautomac_solution.txt").write_text("2\\n0.25\\n0.5\\n")
     ...     data = pautomac(1, folder)
     >>> data.train, data.solution, data.n_symbols
-    (Ragged(3 samples, 0–2 rows each; 3 int64), array([0.25, 0.5 ]), 2)
+    (Ragged(3 samples, 0–2 rows each; 3 int64: [0, 1], [], [1]), array([0.25, 0.5 ]), 2)
     """
     number = whole_number("number", number, 1, 10**6)
     home = find_folder(folder, "pautomac")

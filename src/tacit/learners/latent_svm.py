@@ -22,7 +22,15 @@ from tacit.learners.descents.smoothing import draw_weights, is_smooth, takes_pat
 from tacit.learners.descents.starts import OnlineDescent, digest_init, find_beginning, given_weights
 from tacit.learners.descents.unlabelled import self_train
 from tacit.learners.learner import Learner, Traits
-from tacit.learners.preparation import LEARNED, MARGIN_LEARNED, Prepared, check_margin, has_hidden_states, prepare
+from tacit.learners.preparation import (
+    LEARNED,
+    MARGIN_LEARNED,
+    Prepared,
+    check_margin,
+    given_solver,
+    has_hidden_states,
+    prepare,
+)
 from tacit.oracle import (
     KnownHidden,
     Oracle,
@@ -38,7 +46,7 @@ from tacit.penalties import Penalty, without_bounds
 from tacit.runtime import parallel, run
 from tacit.runtime.blocks import cache_answers
 from tacit.runtime.checkpoint import Checkpoint
-from tacit.solvers import Bundle, Solver, Subgradient, choose
+from tacit.solvers import Solver, Subgradient, choose
 from tacit.solvers.bundle import MAX_PLANE_NUMBERS
 from tacit.solvers.loop import fingerprint_penalty
 
@@ -77,9 +85,10 @@ class LatentSVM(Learner):
     ----------
     problem : what is predicted, such as `tacit.problems.Candidates()`
     C : coefficient of the mean loss against ½‖w‖²
-    solver : how the convex tasks are solved: "auto", or a solver such as `tacit.solvers.Bundle()`. For sequences,
-        `tacit.solvers.Subgradient()` imputes hidden values at every visit of a sample instead, one averaged pass per
-        iteration; "auto" does so for chains with states and more than a million weights
+    solver : how the convex tasks are solved: "auto", "bundle", "frank-wolfe", "subgradient", or a solver with its own
+        settings such as `tacit.solvers.Bundle()`. For sequences, "subgradient" imputes hidden values at every visit of
+        a sample instead, one averaged pass per iteration; "auto" does so for chains with states and more than a
+        million weights
     pace : None for all samples at once, or `tacit.SelfPaced()`
     n_init : number of starts; the one with the lowest objective is kept, all are in `runs_`. There is only one start if
         `init` gives the hidden values
@@ -247,7 +256,7 @@ class LatentSVM(Learner):
             oracle,
             prepared.weights,
             prepared.penalty,
-            lambda task: choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle(),
+            lambda task: given_solver(self) or choose(task, float(self.tol)),
             tol=float(self.tol),
             max_inner=int(self.max_inner),
             rescaling=self.rescaling,
@@ -283,10 +292,10 @@ class LatentSVM(Learner):
         is_plain = penalty.is_plain and self.rescaling == "margin" and self.pace is None
         if not is_plain or not oracle.hidden_unknown().size or capability(oracle, LearnsOnline) is None:
             return False
-        if isinstance(self.solver, Subgradient):
-            return self.solver.batch_size is None
-        is_auto = isinstance(self.solver, str) and has_hidden_states(oracle)
-        return is_auto and oracle.n_params > MAX_PLANE_NUMBERS
+        solver = given_solver(self)
+        if isinstance(solver, Subgradient):
+            return solver.batch_size is None
+        return solver is None and has_hidden_states(oracle) and oracle.n_params > MAX_PLANE_NUMBERS
 
     def _checkpoint(self, prepared: Prepared, seed: int) -> Checkpoint | None:
         if self.checkpoint is None:

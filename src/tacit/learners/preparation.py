@@ -9,7 +9,7 @@ import math
 import sys
 import warnings
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
@@ -58,6 +58,7 @@ from tacit.runtime import Status
 from tacit.runtime.blocks import check_jobs
 from tacit.runtime.checkpoint import Checkpoint
 from tacit.solvers import Bundle, Solver
+from tacit.solvers.bundle import SOLVER_NAMES, solver_by_name
 
 ANY_LEARNER_NEEDS = (Oracle.predict, Oracle.decode)
 MARGIN_LEARNERS_NEED = (Oracle.impute, Oracle.decode, Oracle.hidden_unknown, Oracle.exact)
@@ -130,7 +131,7 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
     schema, oracle = bind_samples(learner, X, y, hidden, MARGIN_LEARNERS_NEED)
     _check_rescaling(learner, oracle)
     _warn_of_unequal_costs(learner, oracle)
-    solver = Bundle() if learner.solver is None or isinstance(learner.solver, str) else learner.solver
+    solver = given_solver(learner) or Bundle()
     require(type(solver).__name__, learner.problem, oracle, solver.needs)
     penalty = resolve_penalty(bounded_penalty(learner, schema), schema)
     if not penalty.is_quadratic and not getattr(solver, "takes_norms", False):
@@ -141,6 +142,16 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
         raise ValueError("class_weight needs one label per sample; for sequences put the weights into a cost matrix")
     weights = sample_weights(learner, y, schema.classes, oracle.n_samples, sample_weight)
     return Prepared(schema, oracle, weights, penalty)
+
+
+def given_solver(learner: Any) -> Solver | None:
+    """The solver that a learner was given, as an object or by its name; None where the learner chooses it."""
+    if learner.solver is None:
+        return Bundle()
+    if not isinstance(learner.solver, str):
+        return cast(Solver, learner.solver)
+    is_own = learner.solver in ("auto", *getattr(learner, "named_solvers", ()))
+    return None if is_own else solver_by_name(learner.solver)
 
 
 def bounded_penalty(learner: Any, schema: Schema) -> Any:
@@ -212,11 +223,10 @@ def check_long_run(learner: Any) -> None:
 def check_margin(learner: Any) -> None:
     """Refuse invalid parameters of margin learners, with the value and a remedy."""
     check_parameters(learner)
-    named = ("auto", *getattr(learner, "named_solvers", ()))
-    solver = learner.solver
-    if not (solver in named if isinstance(solver, str) else solver is None or isinstance(solver, Solver)):
-        names = " or ".join(map(repr, named))
-        raise TypeError(f"solver must be {names} or a solver such as tacit.solvers.Bundle(), got {shorten(solver)}")
+    names, solver = ("auto", *SOLVER_NAMES), learner.solver
+    if not (solver in names if isinstance(solver, str) else solver is None or isinstance(solver, Solver)):
+        listed = ", ".join(map(repr, names))
+        raise TypeError(f"solver must be {listed} or a solver such as tacit.solvers.Bundle(), got {shorten(solver)}")
     check_penalty("penalty", learner.penalty)
 
 

@@ -11,12 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 from tacit.data.parameters import random_numbers
 from tacit.data.specs import choice, estimator, parameter, positive, switch, whole
 from tacit.learners.learner import Learner, Traits
-from tacit.learners.preparation import LEARNED, MARGIN_LEARNED, check_margin, prepare, require_hidden
+from tacit.learners.preparation import LEARNED, MARGIN_LEARNED, check_margin, given_solver, prepare, require_hidden
 from tacit.oracle import Task
 from tacit.penalties import Penalty
 from tacit.runtime import parallel
 from tacit.runtime.checkpoint import Checkpoint
-from tacit.solvers import Bundle, Solver, Status, WarmStart, choose, minimise
+from tacit.solvers import Solver, Status, WarmStart, choose, minimise
 from tacit.solvers.loop import fingerprint_task
 
 
@@ -32,8 +32,8 @@ class StructuredSVM(Learner):
     ----------
     problem : what is predicted, such as `tacit.problems.Multiclass()`
     C : coefficient of the mean loss against ½‖w‖²
-    solver : "auto" picks by the size of the task (`tacit.solvers.choose`), or a solver such as
-        `tacit.solvers.FrankWolfe()`; None for `tacit.solvers.Bundle()`
+    solver : "auto" picks by the size of the task (`tacit.solvers.choose`); "bundle", "frank-wolfe" or "subgradient"; or
+        a solver with its own settings such as `tacit.solvers.FrankWolfe(sweeps=5)`; None for "bundle"
     rescaling : "margin" or "slack"; with a cost matrix as loss of classes, "slack" usually ends at lower costs. Where
         outputs cannot be listed (tags, links, regions), ``objective_`` is then an upper bound: see `inference_gap_`
     penalty : Ω; None for ½‖w‖², or a `tacit.penalties.Penalty` such as ``Quadratic(metric)``
@@ -100,7 +100,7 @@ class StructuredSVM(Learner):
         seed = int(random_numbers(self.random_state).randint(2**31))
         with parallel(oracle, self.n_jobs) as shards:
             task = Task(shards, weights, target, penalty, self.rescaling)
-            solver = choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle()
+            solver = given_solver(self) or choose(task, float(self.tol))
             solution = minimise(
                 task,
                 solver,

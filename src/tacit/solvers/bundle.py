@@ -379,6 +379,22 @@ MIN_TOLERANCE = 3e-3
 and its updates, some 0.1 ms each, grow in number: functions that take less time are better off with `Bundle`."""
 
 
+SOLVER_NAMES = ("bundle", "frank-wolfe", "subgradient")
+"""Names that stand for solvers with their default settings."""
+
+
+def solver_by_name(name: str) -> Solver:
+    """The solver with this name, with its default settings.
+
+    >>> solver_by_name("frank-wolfe")
+    FrankWolfe()
+    """
+    from tacit.solvers.frank_wolfe import FrankWolfe  # which imports this module
+    from tacit.solvers.subgradient import Subgradient
+
+    return (Bundle, FrankWolfe, Subgradient)[SOLVER_NAMES.index(name)]()
+
+
 def choose(task: Task, tol: float) -> Solver:
     """The solver that is usually fastest to a relative gap of ``tol``; the same for the same task, on any machine.
 

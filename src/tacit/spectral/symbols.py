@@ -22,7 +22,7 @@ def read_sequences(sequences: Any) -> Ragged:
     A string is the sequence of its letters. Sequences may be empty.
 
     >>> read_sequences([["go", "left"], [], ["go"]])
-    Ragged(3 samples, 0–2 rows each; 3 <U4)
+    Ragged(3 samples, 0–2 rows each; 3 <U4: ['go', 'left'], [], ['go'])
     >>> read_sequences(["abba", "b"]).values.tolist()
     ['a', 'b', 'b', 'a', 'b']
     """

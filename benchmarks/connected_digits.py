@@ -113,12 +113,12 @@ def _join(
     return found
 
 
-def _cut(parts: list[list[tuple[Any, ...]]]) -> list[Any]:
+def _cut(parts: list[list[tuple[Any, ...]]], **options: Any) -> list[Any]:
     """Frames of the strings of every part, normalised over all strings of a speaker."""
     everything = [one for part in parts for one in part]
     signals, groups = [one[0] for one in everything], [one[2] for one in everything]
-    plain = cut_frames(signals, RATE, groups=groups, **FRAMES)
-    rich = cut_frames(signals, RATE, groups=groups, squares=True, **FRAMES)
+    plain = cut_frames(signals, RATE, groups=groups, **FRAMES, **options)
+    rich = cut_frames(signals, RATE, groups=groups, squares=True, **FRAMES, **options)
     cuts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
     found = []
     for part, a, b in zip(parts, cuts[:-1], cuts[1:], strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from benchmarks.coreference import _mitre
-from benchmarks.harness import Page, real_data
+from benchmarks.harness import Page, keep, real_data
 from tacit import LatentSVM, SelfPaced
 from tacit.data.arrays import Array
 from tacit.problems import Coreference
@@ -20,8 +21,8 @@ from tacit.runtime import Status
 from tacit.text import coreference_scores, mention_pairs, read_conll
 
 BLOCK, BLOCKS = 20, 3
-CS: dict[str, tuple[float, ...]] = {"left": (0.1, 0.3, 1.0, 3.0), "forest": (0.1, 0.3, 1.0)}
-"""Values of C by kind of links; a pass over forests takes longer."""
+CS: dict[str, tuple[float, ...]] = {"left": (0.1, 0.3, 1.0, 3.0), "forest": (0.1, 0.3, 1.0, 3.0)}
+"""Values of C by kind of links."""
 EPSILON, MAX_ITER = 1.0, 100
 LEARNERS = {"CCCP": None, "self-paced": SelfPaced()}
 
@@ -59,7 +60,16 @@ def run() -> Page:
         for links, values in CS.items():
             for C in values:
                 for name, pace in LEARNERS.items():
-                    fits[links, C, name] = [_fit(links, C, pace, block, X, y) for block in range(BLOCKS)]
+                    fits[links, C, name] = [
+                        Fit(
+                            *keep(
+                                "coreference_sweep",
+                                (links, C, pace, block, BLOCK, EPSILON, MAX_ITER),
+                                partial(_fit, links, C, pace, block, X, y),
+                            )
+                        )
+                        for block in range(BLOCKS)
+                    ]
                 page.rows.append(_row(links, C, *(fits[links, C, name] for name in LEARNERS)))
                 print(*page.rows[-1], sep=" | ", flush=True)
     for links in CS:

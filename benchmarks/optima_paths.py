@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,16 +52,18 @@ def renyi(oracle: Any, weights: Array, alpha: float) -> Any:
     return EntropyMargins(oracle, weights, alpha)
 
 
+FACTOR_4 = [4.0**k for k in range(6)]
 VARIANTS: dict[str, tuple[Callable[..., Any], Sequence[float]]] = {
-    "both maxima soft, 1 to 1024 by factors of 4 (taken)": (both, POWERS),
+    f"both maxima soft, powers {', '.join(f'{power:g}' for power in POWERS)} (taken)": (both, POWERS),
+    "1 to 1024 by factors of 4": (both, FACTOR_4),
+    "1 to 256 by factors of 4": (both, FACTOR_4[:-1]),
     "by factors of 2": (both, [2.0**k for k in range(11)]),
     "by factors of 8": (both, [1.0, 8.0, 64.0, 512.0]),
-    "from .25": (both, [0.25, *POWERS]),
-    "from 4": (both, POWERS[1:]),
-    "from 16": (both, POWERS[2:]),
-    "1024 alone": (both, POWERS[-1:]),
-    "up to 256": (both, POWERS[:-1]),
-    "imputing side alone soft, 1 to 1024": (ImputingSide, POWERS),
+    "from .25 by factors of 4": (both, [0.25, *FACTOR_4]),
+    "from 4 by factors of 4": (both, FACTOR_4[1:]),
+    "from 16 by factors of 4": (both, FACTOR_4[2:]),
+    "1024 alone": (both, FACTOR_4[-1:]),
+    "imputing side alone soft, 1 to 1024 by factors of 4": (ImputingSide, FACTOR_4),
     "Rényi scores, α = 2, 8, 32, 128, 1000": (renyi, [2.0, 8.0, 32.0, 128.0, 1000.0]),
     "Rényi scores, α = 1000 alone": (renyi, [1000.0]),
 }
@@ -85,9 +85,10 @@ def training_sets() -> list[tuple[str, Any, Array, float]]:
 
 
 def follow(make: Callable[..., Any], powers: Sequence[float], oracle: Any, weights: Array) -> Array:
-    """The end of a path, as `tacit.learners.descents.smoothing` follows it."""
+    """The end of a path, as `tacit.learners.descents.smoothing` follows it; others are precise at every power."""
     w, significant = np.zeros(oracle.n_params), TOL * float(weights.sum())
-    for power in powers:
+    shares = STATIONARY if powers is POWERS else [STATIONARY[-1]] * len(powers)
+    for power, stationary in zip(powers, shares, strict=True):
         function = make(oracle, weights, power)
         point = begin(function, w)
         values = [point.value]
@@ -95,7 +96,7 @@ def follow(make: Callable[..., Any], powers: Sequence[float], oracle: Any, weigh
             point = step(function, point)
             values.append(point.value)
             has_gained = len(values) <= PATIENCE or values[-1 - PATIENCE] - values[-1] > significant
-            if point.is_stuck or not has_gained or 0.5 * point.slope**2 <= STATIONARY * abs(point.value):
+            if point.is_stuck or not has_gained or 0.5 * point.slope**2 <= stationary * abs(point.value):
                 break
         w = point.w
     return w
@@ -134,19 +135,14 @@ def measure_learners() -> dict[str, list[tuple[float, float, float, float]]]:
     return found
 
 
-def read_or_measure(path: Path, measure: Callable[[], Any]) -> Any:
-    """What was measured last; measured now if there is nothing."""
-    if not path.exists():
-        with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            found = measure()
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(found), encoding="utf-8")
-    return json.loads(path.read_text(encoding="utf-8"))
+def _quietly(measure: Callable[[], Any]) -> Any:
+    with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return measure()
 
 
-def describe_paths(folder: Path) -> list[str]:
-    found = {name: np.array(values) for name, values in read_or_measure(folder / "paths.json", measure_paths).items()}
+def describe_paths() -> list[str]:
+    found = {name: np.array(values) for name, values in _quietly(measure_paths).items()}
     taken, *others = found
     parts = []
     for name in others:
@@ -162,9 +158,9 @@ def describe_paths(folder: Path) -> list[str]:
     ]
 
 
-def describe_learners(folder: Path) -> list[str]:
+def describe_learners() -> list[str]:
     parts = []
-    for name, rows in read_or_measure(folder / "learners.json", measure_learners).items():
+    for name, rows in _quietly(measure_learners).items():
         table = np.array(rows)
         plain, plain_seconds, smooth, seconds = table.mean(axis=0)
         wins = int((table[:, 2] < table[:, 0]).sum())

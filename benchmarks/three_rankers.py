@@ -77,6 +77,7 @@ class Judged:
     average: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in NAMES})
     novel: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in NAMES})  # average precisions
     curves: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in NAMES})
+    novel_curves: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in NAMES})
     chosen: list[str] = field(default_factory=list)
     n_triplets: list[int] = field(default_factory=list)
     last: dict[str, Any] = field(default_factory=dict)
@@ -137,7 +138,9 @@ def _judge_partition(images: Images, part: Partition, grid: Grid, judged: Judged
         judged.curves[name].append(measures.precision_recall(ranking[:, :300], test.relevant))
         if part.novel is not None:
             fresh = _Queries(images, part.test, part.novel, test.x)
-            judged.novel[name].append(measures.average_precision(fresh.rank(ranker), fresh.relevant))
+            ranking = fresh.rank(ranker)
+            judged.novel[name].append(measures.average_precision(ranking, fresh.relevant))
+            judged.novel_curves[name].append(measures.precision_recall(ranking[:, :300], fresh.relevant))
     judged.last = {"partition": part, "global": best, "transductive": near, "mixture": mixture}
 
 

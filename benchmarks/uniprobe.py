@@ -53,8 +53,8 @@ def run(full: bool = False) -> Page:
         "folds, fewer here keep the run short. Negatives have no hidden value to find: "
         '"self-paced, hidden" (`SelfPaced()`) always learns from them, "self-paced, all" (`SelfPaced(paces="all")`) is '
         "algorithm 4 of Kumar (2013) as printed. The width has the lowest loss of CCCP by 3-fold cross-validation "
-        "inside the training half of fold 1, one start each; the page `uniprobe` (folds 1 and 2) has width "
-        f"{NARROW} too. Words: a linear SVM (liblinear) on counts of all words of one strand, C by 3-fold "
+        "inside the training half of fold 1, one start each; width "
+        f"{NARROW} is shown too. Words: a linear SVM (liblinear) on counts of all words of one strand, C by 3-fold "
         "cross-validation inside every training half. Mean ± standard deviation over folds; in brackets Kumar (2013), "
         "table 3.1, of 4 starts the one with the lowest training error. CPU seconds, one BLAS thread.",
         [
@@ -98,7 +98,7 @@ def measure(page: Page, folder: Path, protein: str, halves: list[Halves], n_star
         page.rows.append((protein, "–", name, train, test, "–", "–", "–", "–", "–"))
     losses = {width: held_out(folder, protein, width) for width in WIDTHS}
     chosen = min(losses, key=lambda width: losses[width])
-    for width in (NARROW, chosen) if n_starts > 1 else (chosen,):
+    for width in (NARROW, chosen):
         found: dict[str, list[list[Start]]] = {
             name: [[start(data, width, pace, seed) for seed in range(n_starts)] for data in halves]
             for name, pace in LEARNERS.items()
@@ -106,7 +106,7 @@ def measure(page: Page, folder: Path, protein: str, halves: list[Halves], n_star
         for name, runs in found.items():
             best = [min(starts) for starts in runs]
             every = [end for starts in runs for end in starts]
-            plain = "–" if width != NARROW else count_stuck(halves, LEARNERS[name])
+            plain = "–" if width != NARROW else count_stuck(halves, LEARNERS[name], n_starts)
             page.rows.append(
                 (
                     protein,
@@ -130,9 +130,9 @@ def measure(page: Page, folder: Path, protein: str, halves: list[Halves], n_star
     )
 
 
-def count_stuck(halves: list[Halves], pace: Any) -> str:
+def count_stuck(halves: list[Halves], pace: Any, n_starts: int) -> str:
     """How many runs are stuck without the escape."""
-    ends = [start(data, NARROW, pace, seed, escape=False) for data in halves for seed in range(STARTS)]
+    ends = [start(data, NARROW, pace, seed, escape=False) for data in halves for seed in range(n_starts)]
     return f"{sum(end.is_stuck for end in ends)} of {len(ends)}"
 
 

@@ -11,6 +11,7 @@ import tacit
 
 sys.path.insert(0, str(Path(__file__).parent))
 from command_reference import Commands
+from gallery import Gallery, write_notebooks
 from pictures import draw_pictures
 
 project = "tacit"
@@ -22,6 +23,8 @@ myst_enable_extensions = ["dollarmath"]
 exclude_patterns = ["_build"]
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["gallery.css"]
 html_title = f"tacit {version}"
 html_copy_source = False
 html_show_sphinx = False
@@ -36,7 +39,12 @@ autodoc_typehints = "none"
 
 def setup(app):
     app.add_directive("tacit-commands", Commands)
+    app.add_directive("tacit-gallery", Gallery)
     app.connect("builder-inited", lambda app: draw_pictures())
+    app.connect(
+        "build-finished",
+        lambda app, error: write_notebooks(Path(app.outdir) / "notebooks"),
+    )
     app.connect("autodoc-process-docstring", lay_out)
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
 

@@ -20,7 +20,7 @@ def needs_chromium(test):
 FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update", "--disable-extensions"),
-    *("--disable-default-apps", "--hide-scrollbars", "--host-resolver-rules=MAP * ~NOTFOUND"),
+    *("--disable-default-apps", "--hide-scrollbars", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 ]
 
 OWN_HOSTS = ("clients2.google.com", "accounts.google.com", "www.google.com", "update.googleapis.com")

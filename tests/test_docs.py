@@ -167,6 +167,21 @@ def test_formulas_of_a_page_become_mathml(page):
         assert not re.search(r"frac(?!\{)", tex), tex
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_notebook_of_a_page_has_its_python_and_plain_markdown(page, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    text = page.read_text(encoding="utf-8")
+    cells = importlib.import_module("gallery").make_notebook(text)["cells"]
+    source = {kind: ["".join(c["source"]) for c in cells if c["cell_type"] == kind] for kind in ("code", "markdown")}
+    assert source["code"] == [block["code"].strip() for block in BLOCK.finditer(text)]
+    assert not re.search(r"\{(?:py:)?\w+\}`", "".join(source["markdown"]))
+
+
+def test_the_gallery_has_at_least_24_pictures():
+    shown = re.findall(r"\]\(images/built/", "".join(page.read_text(encoding="utf-8") for page in PAGES))
+    assert len(shown) >= 24
+
+
 def test_there_are_pages_with_examples():
     with_python = [page.stem for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
     assert {"chains", "latent_svm", "motifs", "own_problem", "which_solver"} <= set(with_python)

@@ -15,7 +15,7 @@ CORE = {
     "testing", "exports",
 }  # fmt: skip
 DOMAINS = {"bags", "dna", "vision", "text", "spectral", "ranking", "signals"}
-ABOVE = {"apps", "boxes", "cli", "datasets", "demo", "__main__"}
+ABOVE = {"apps", "boxes", "cli", "datasets", "demo", "label", "__main__"}
 """What stands on the domains: short names, data sets, the demonstration, the command line."""
 
 STOREYS = {"data": 0, "oracle": 1, "problems": 2, "penalties": 2, "solvers": 3, "learners": 4}

@@ -14,6 +14,8 @@ from tacit import spectral as spectral
 from tacit import testing as testing
 from tacit import text as text
 from tacit.bags.classifier import BagClassifier as BagClassifier
+from tacit.data.graphs import GraphLabels as GraphLabels
+from tacit.data.graphs import Graphs as Graphs
 from tacit.data.ragged import Ragged as Ragged
 from tacit.data.shards import Shards as Shards
 from tacit.learners import DissimilaritySVM as DissimilaritySVM
@@ -26,6 +28,8 @@ from tacit.learners import LatentPerceptron as LatentPerceptron
 from tacit.learners import LatentSVM as LatentSVM
 from tacit.learners import MinEntropySVM as MinEntropySVM
 from tacit.learners import StructuredSVM as StructuredSVM
+from tacit.learners.asking import Questions as Questions
+from tacit.learners.asking import ask as ask
 from tacit.learners.descents.pacing import SelfPaced as SelfPaced
 from tacit.learners.path import group_norm_path as group_norm_path
 from tacit.learners.path import path as path

@@ -48,7 +48,8 @@ def test_the_same_thing_has_the_same_short_option():
     for name, command in ALL.items():
         for option in command.params:
             assert short.get(option.name) in (None, *option.opts), f"{name}: {option.name}"
-        assert name in WITHOUT_FILES or {"out", "quiet", "verbose"} <= {option.name for option in command.params}
+        if name not in (*WITHOUT_FILES, "label"):  # label prints the address of its page, and asks there
+            assert {"out", "quiet", "verbose"} <= {option.name for option in command.params}
 
 
 def test_every_output_is_a_folder_of_the_same_option():
@@ -59,7 +60,7 @@ def test_every_output_is_a_folder_of_the_same_option():
 @pytest.mark.parametrize("name", list(COMMANDS))
 def test_a_misspelt_command_is_corrected(name, capsys):
     assert main([name[:2] + name[3:]]) == 2
-    assert f"Did you mean {name!r}?" in capsys.readouterr().err
+    assert repr(name) in capsys.readouterr().err.partition("Did you mean ")[2]
 
 
 @pytest.mark.parametrize(("name", "option"), OPTIONS)
@@ -95,7 +96,7 @@ def test_a_bad_file_has_the_same_exit_code(name, tmp_path, capsys):
     bad.write_bytes(b"\x00\xff")
     arguments = [param for param in ALL[name].params if isinstance(param, click.Argument)]
     given = [str(bad) for param in arguments if param.required or param.name in ("train", "positives")]
-    needed = {"coref": ["--predict", str(bad)], "bags": ["--bag", "id", "--label", "y"]}
+    needed = {"label": ["--for", "tag"], "coref": ["--predict", str(bad)], "bags": ["--bag", "id", "--label", "y"]}
     options = needed.get(name, [])
     assert main([name, *given, *options, "--out", str(tmp_path / "out")]) == 1
     assert capsys.readouterr().err.count("\n") == 1

@@ -8,7 +8,7 @@ import pytest
 from tacit.apps import MotifFinder
 from tacit.cli import main
 from tacit.dna.finder.files import match_gc_rows
-from tacit.dna.finder.placement import Placement, count_sites, find_distance, measure_centre
+from tacit.dna.finder.placement import SITES_PER_SEQUENCE, Placement, find_distance, find_sites, measure_centre
 from tacit.dna.sequences import read_sequences
 
 FIRST, SECOND = "TGACTCATCC", "CAGGTGGTTA"
@@ -62,7 +62,7 @@ def test_a_fixed_distance_of_two_motifs_is_found(is_fixed, tmp_path):
     is_near = abs(abs(pair["distance"]) - 25) <= 2  # a window may be off by a letter
     assert (is_near and pair["distance_p_value"] < 1e-9) == is_fixed
     assert "most frequent distance" in (tmp_path / "out" / "report.html").read_text()
-    assert {one["placement"]["sites_per_sequence"] for one in record["motifs"]} <= {"one", "zero or one", "any number"}
+    assert {one["placement"]["sites_per_sequence"] for one in record["motifs"]} <= set(SITES_PER_SEQUENCE)
 
 
 def test_distances_by_chance_are_rarely_significant():
@@ -74,14 +74,43 @@ def test_distances_by_chance_are_rarely_significant():
 
 def test_overlapping_windows_count_once_on_either_strand():
     sequences = read_sequences(["AAAAAAA", "CCTTTCC", "CCCCC", "AA"])
-    assert count_sites(sequences, np.eye(4)[[0, 0, 0]], 2.5, 2).tolist() == [2, 1, 0, 0]
-    assert count_sites(sequences, np.eye(4)[[0, 0, 0]], 2.5, 1).tolist() == [2, 0, 0, 0]
+    for strands, rows in ((2, [0, 0, 1]), (1, [0, 0])):
+        assert find_sites(sequences, np.eye(4)[[0, 0, 0]], 2.5, strands).row.tolist() == rows
+    found = find_sites(sequences, np.eye(4)[[0, 0, 0]], 2.5, 2, most="one")
+    assert (found.row.tolist(), found.strand.tolist()) == ([0, 1, 2], [0, 1, 0])
+
+
+def test_of_overlapping_windows_the_best_is_the_site():
+    weights = np.eye(4)[[0, 1, 2]] + [[0, 0, 0, 0.5], [0, 0, 0, 0], [0, 0, 0, 0]]
+    found = find_sites(read_sequences(["TACGCC"]), weights, 0.4, 1)  # TAC, ACG, CGC, GCC score 0.5, 3, 0, 1
+    assert (found.start.tolist(), found.value.tolist()) == ([1], [3.0])
+
+
+def test_sites_over_an_end_are_found_with_an_overhang():
+    found = find_sites(read_sequences(["CGAA"]), np.eye(4)[[0, 1, 2]], 2.0, 1, overhang=1)
+    assert found.start.tolist() == [-1]
+
+
+@pytest.mark.parametrize(("told", "per_positive"), [("one", 1.0), ("any", 1.67), ("zero-or-one", 0.9)])
+def test_as_many_sites_are_listed_as_are_told(told, per_positive):
+    rng = np.random.default_rng(6)
+    start = rng.integers(0, 35, 300)
+    X, y = plant(np.column_stack([start, np.full(300, -1)]))
+    X = [x[:50] + (x[:50] if i < 200 else x[50:]) for i, x in enumerate(X)]  # two of three positives hold two
+    finder = MotifFinder(width=10, C=1000, n_motifs=1, sites_per_sequence=told, verbose=0).fit(X, y)
+    (found,) = finder.site_lists_
+    assert (y[found.row] == 1).all()
+    assert (np.diff(found.value) <= 0).all()
+    counts = np.bincount(found.row, minlength=300)[:300]
+    assert counts.mean() == pytest.approx(per_positive, abs=0.25)
+    assert (counts.max() > 1) == (told == "any")
+    assert told != "one" or (counts == 1).all()
 
 
 def test_sites_per_sequence_have_a_name():
     assert Placement(0.0, 0.98, 0.02, 0.5, 1.0).model == "one"
-    assert Placement(0.4, 0.55, 0.05, 0.5, 1.0).model == "zero or one"
-    assert Placement(0.1, 0.5, 0.4, 0.5, 1.0).model == "any number"
+    assert Placement(0.4, 0.55, 0.05, 0.5, 1.0).model == "zero-or-one"
+    assert Placement(0.1, 0.5, 0.4, 0.5, 1.0).model == "any"
 
 
 def test_matched_negatives_have_the_same_shares_of_g_and_c(tmp_path, capsys):

@@ -5,7 +5,7 @@ import pytest
 
 from tacit.apps import MotifFinder
 from tacit.dna.finder.shapes import Sites, describe_spacer, find_spacer
-from tacit.dna.finder.widths import LONGEST_SPACER, REACH, find_extent
+from tacit.dna.finder.widths import LONGEST_SPACER, REACH, _connect, compare_evidence, find_extent, measure_growth
 from tacit.dna.sequences import read_sequences
 
 
@@ -76,6 +76,12 @@ def test_the_extent_reaches_over_gaps_up_to_the_longest_spacer(gap):
     assert extent.log_odds.shape == (extent.width, 4)
 
 
+@pytest.mark.parametrize(("is_conserved", "end"), [("001", 4), ("00101", 9), ("0011", 8), ("01", 6), ("1001", 5)])
+def test_behind_a_gap_one_conserved_position_is_not_a_part(is_conserved, end):
+    table = np.array([letter == "1" for letter in "1111" + is_conserved + "0" * 20])
+    assert _connect(table, 0, 4, 40) == (0, end)
+
+
 def test_sites_at_the_ends_of_sequences_count_only_letters_inside():
     codes = np.tile([0, 1, 2, 3, 0, 1, 2, 3], (100, 1))
     sequences = read_sequences(["".join("ACGT"[c] for c in row) for row in codes])
@@ -89,6 +95,29 @@ def test_few_sites_give_no_extent():
     sequences = read_sequences(["ACGTACGTACGT"] * 20)
     is_positive = np.arange(20) < 10
     assert find_extent(sequences, exact_sites(np.zeros(20, int), 20, 4, is_positive.astype(float)), is_positive) is None
+
+
+@pytest.mark.parametrize("keep", [0.8, 0.0])
+def test_letters_beside_sites_are_evidence_where_they_are_conserved_in_positives_alone(keep):
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 4, (400, 60))
+    codes[:, 30:38] = [0, 1, 2, 3, 0, 1, 2, 3]
+    beside = rng.random((100, 4)) < keep
+    codes[:100, 38:42] = np.where(beside, [2, 2, 1, 1], codes[:100, 38:42])
+    sequences = read_sequences(["".join("ACGT"[c] for c in row) for row in codes])
+    is_positive = np.arange(400) < 200
+    value = np.where(is_positive, 2.0, np.arange(400) % 5 == 0)
+    value[~is_positive] *= rng.uniform(0.5, 1.5, 200)
+    sites = exact_sites(np.full(400, 30), 400, 8, value)
+    extent = find_extent(sequences, sites, is_positive)
+    wide = extent._replace(start=0, end=12)
+    assert (measure_growth(sequences, sites, is_positive, wide, 0) < 0.01) == (keep > 0)
+    assert (extent.end == 12) == (keep > 0)
+
+
+def test_evidence_without_spread_is_not_evidence():
+    assert compare_evidence(np.ones(5), np.ones(5, bool)) == 1.0
+    assert compare_evidence(np.zeros(0), np.zeros(0, bool)) == 1.0
 
 
 def test_a_spacer_lies_between_two_parts():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,7 @@ from tacit.problems import (
     SequenceClass,
     Transcript,
     Transforms,
+    Tree,
     rotations,
 )
 from tacit.problems.rotation import Rotations
@@ -139,6 +141,22 @@ def transcript(draw: Draw):
     }
     hidden = draw.pick([None, None, [None] * lengths.size, [[None] * len(own) for own in y]])
     return Transcript, parameters, bags_of(draw, lengths, draw.between(1, 2)), y, hidden
+
+
+def tree(draw: Draw):
+    pool = ["(S (NP (D a) (N b)) (V b))", "(NP (D a) (N a) (N b))", "(S (V a))", "(S (NP (N a)) (VP (V b)))"]
+    y = [draw.pick(pool) for _ in range(draw.between(2, 5))]
+    X = [[pair[::-1] for pair in re.findall(r"\((\w) (\w)\)", text)] for text in y]
+    parameters = {
+        "states": draw.pick([1, 2]),
+        "vertical": draw.pick([1, 2]),
+        "horizontal": draw.pick([0, 1]),
+        "spans": draw.chance(0.5),
+        "words": draw.chance(0.5),
+        "min_count": draw.pick([1, 2]),
+        "prune": draw.pick([0.0, 1e-3]),
+    }
+    return Tree, parameters, X, y, None
 
 
 def motif(draw: Draw):
@@ -400,6 +418,7 @@ for _make in PROBLEMS:
         "Transforms",
         "PerSample",
         "Sentences",
+        "Tree",
     ),
     *("Bundle", "FrankWolfe", "Subgradient"),
 )

@@ -7,7 +7,18 @@ import numpy as np
 from tacit.datasets import read_conllu, read_tagged, read_two_columns, write_two_columns
 from tacit.problems import error_rate
 from tacit.spectral import FeatureClusters, HashedSymbols, RareWords, SpectralTagger, average_f1
-from tacit.text import WordFeatures, find_entities, find_invalid_pairs, has_entities, score_entities
+from tacit.text import (
+    WordClusters,
+    WordFeatures,
+    convert_tags,
+    find_entities,
+    find_invalid_pairs,
+    has_entities,
+    read_raw_text,
+    score_entities,
+    split_text,
+    stand_off,
+)
 from tests.fuzz.draws import Draw
 from tests.fuzz.fits import answers
 from tests.fuzz.readers import read, write_file
@@ -111,8 +122,26 @@ def tagged_writers(draw: Draw):
     return np.zeros(1)
 
 
+@target("RawText", "read_raw_text", "split_text", "stand_off")
+def raw_texts(draw: Draw):
+    text = "Dr. Grey didn't wait. “Oh!” 3.5 l'eau\n\nEnd…"
+    raw = split_text(**draw.spoil_some({"text": text}, 0.5))
+    spans = [(int(a), int(b), "word") for own in raw.spans for a, b in own]
+    stand_off(**draw.spoil_some({"text": raw.text, "spans": spans}, 0.4))
+    return float(len(read(draw, read_raw_text, write_file(draw, "a.txt", text.encode())).words))
+
+
+@target("WordClusters")
+def word_clusters(draw: Draw):
+    words, _ = sentences(draw)
+    given = {"n_clusters": draw.between(2, 4), "rank": draw.between(1, 3), "min_count": 1, "random_state": 0}
+    model = WordClusters(**draw.spoil_some(given, 0.4)).fit(**draw.spoil_some({"X": words}, 0.5))
+    return float(model.codes_.max())
+
+
 @target(
-    "Entity", "EntityScore", "EntityScores", "find_entities", "find_invalid_pairs", "has_entities", "score_entities"
+    *("Entity", "EntityScore", "EntityScores", "find_entities", "find_invalid_pairs", "has_entities"),
+    *("convert_tags", "score_entities"),
 )
 def entities(draw: Draw):
     choices = ["O", "B-a", "I-a", "B-b", "I-b", "E-a", "S-b"]
@@ -122,4 +151,5 @@ def entities(draw: Draw):
     find_invalid_pairs(**draw.spoil_some({"sentences": tags}, 0.4))
     has_entities(**draw.spoil_some({"tags": tags[0]}, 0.4))
     find_entities(**draw.spoil_some({"tags": tags[0]}, 0.4))
+    convert_tags(**draw.spoil_some({"tags": tags[0], "scheme": draw.pick(["bio", "iobes"])}, 0.4))
     return [scores.macro_f1, scores.overall.f1, scores.overall.precision, scores.overall.recall]

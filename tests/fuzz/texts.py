@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tacit import Links, text
-from tacit.apps import ReasonFinder, WordAligner
+from tacit import HiddenCRF, Links, text
+from tacit.apps import Parser, ReasonFinder, WordAligner
+from tacit.problems import Tree
 from tests.fuzz.draws import Draw
 from tests.fuzz.readers import write_file
 from tests.fuzz.registry import target
@@ -60,6 +61,33 @@ def documents(draw: Draw):
         decision.margin
         for decision in text.reasons(finder.model_, finder._vectors(draw.pick([texts, draw.spoil(texts)])))
     ]
+
+
+@target("read_trees", "parse_scores", "ParseScores", "SpanScore")
+def bracketed(draw: Draw):
+    trees = text.read_trees(write_file(draw, "trees", b"(ROOT (S (NP (PRP it))\n (VP (VBZ rains))))\n(S (UH oh))\n"))
+    scores = text.parse_scores(**draw.spoil_some({"true": trees, "predicted": trees[::1]}, 0.3))
+    return [scores.exact, scores.sentence_f1()]
+
+
+@target("split_path", "SplitStep")
+def split_trees(draw: Draw):
+    trees = ["(S (NP (NP (N a)) (N b)) (V b))", "(S (N b) (VP (N b) (V b)))"]
+    data = draw.spoil_some({"X": ["a/N b/N b/V", "b/N b/N b/V"], "y": trees}, 0.3)
+    learner = HiddenCRF(Tree(spans=False, min_count=1), C=draw.real(0.1, 10), max_iter=3, verbose=0)
+    parameters = {"rounds": draw.whole(1, 2), "share": draw.real(0, 1), "random_state": 0}
+    path = text.split_path(**draw.spoil_some({"learner": learner}, 0.1), **data, **draw.spoil_some(parameters, 0.3))
+    return [step.model.objective_ for step in path]
+
+
+@target("Parser")
+def parsers(draw: Draw):
+    pool = ["(S (NP (D a) (N b)) (V b))", "(NP (D a) (N a) (N b))", "(S (V a))", "(S (NP (N a)) (VP (V b)))"]
+    trees = [draw.pick(pool) for _ in range(draw.between(3, 6))]
+    parameters = {"states": draw.whole(1, 2), "epochs": 1, "C": draw.real(0.1, 1), "spans": draw.chance(0.5)}
+    parser = Parser(**draw.spoil_some(parameters, 0.3), verbose=0)
+    parser.fit(**draw.spoil_some({"trees": trees}, 0.3))
+    return len(parser.predict(**draw.spoil_some({"X": [["a", "b"], [("a", "D"), ("b", "N")]]}, 0.3)))
 
 
 @target("WordAligner")

@@ -11,9 +11,10 @@ import tacit
 from tacit import GroupNormSVM, LatentSVM, StructuredSVM, group_norm_path
 from tacit.oracle import CapabilityError, Task
 from tacit.penalties import GroupNorm
-from tacit.problems import Candidates, Multiclass, PerSample, Transforms, rotations
+from tacit.problems import Candidates, Chain, Multiclass, PerSample, SequenceClass, Transforms, rotations
 from tacit.runtime import Status
 from tacit.solvers import Bundle, FrankWolfe, minimise
+from tacit.testing import enumeration
 
 
 @pytest.fixture(scope="module")
@@ -368,6 +369,69 @@ def test_groups_by_state_leave_a_state_for_both_labels(turned):
     model = GroupNormSVM(problem, groups="state", C=20).fit(X, y)
     assert model.group_norms_.shape == (11,)
     assert (model.selected_states_[0] == model.selected_states_[1]).all()
+
+
+@pytest.mark.parametrize("name", ["label-state", "state"])
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Chain(classes=["ant", "bee"], states=2, fit_intercept=True, boundaries=True),
+        SequenceClass(states=2, classes=["ant", "bee"], boundaries=True),
+        SequenceClass(states=3, classes=["ant", "bee"], topology="left-to-right", skips=1),
+    ],
+    ids=["chain", "ergodic", "left-to-right"],
+)
+def test_optimum_over_states_of_sequences_agrees_with_all_listed_outputs(problem, name):
+    """The convex task of given paths: all outputs are listed, and SciPy minimises over weights and slacks."""
+    rng = np.random.default_rng(3)
+    example = problem.example(rng)
+    schema = problem.schema(example.X, example.y)
+    oracle = problem.bind(example.X, example.y, schema)
+    table, penalty = enumeration.Enumeration(example), GroupNorm(name).on(schema)
+    task = Task(oracle, np.full(table.n, 3.0 / table.n), oracle.encode(example.y, example.hidden), penalty)
+    solution = minimise(task, Bundle(), tol=1e-6)
+    rows, losses, sample = [], [], []
+    for i in range(table.n):
+        features = np.asarray(table.features[i], dtype=float)
+        target = example.joint_feature(example.X[i], example.y[i], example.hidden[i])
+        rows.append(features - target)
+        losses += [example.loss(example.y[i], *output) for output in example.outputs(example.X[i])]
+        sample += [i] * len(features)
+    A, eye = np.vstack(rows), np.eye(table.n)[sample]
+    d, groups, eps = A.shape[1], penalty.group_of_each, 1e-4
+    slopes = np.hstack([-A, eye])
+    margins = {"type": "ineq", "fun": lambda v: slopes @ v - losses, "jac": lambda v: slopes}
+
+    def smooth(v):
+        norms = np.sqrt(np.bincount(groups, v[:d] ** 2) + eps**2)
+        return norms.sum() + task.weights @ v[d:], np.r_[v[:d] / norms[groups], task.weights]
+
+    start = np.r_[0.1 * rng.standard_normal(d), np.full(table.n, 100.0)]
+    options = {"maxiter": 500, "ftol": 1e-9}
+    found = minimize(smooth, start, jac=True, constraints=margins, method="SLSQP", options=options)
+    assert solution.bound <= found.fun + 1e-6
+    assert solution.objective == pytest.approx(found.fun, rel=1e-3, abs=2 * eps * penalty.n_groups)
+
+
+def test_states_that_a_sequence_does_not_need_are_zero():
+    """One phase of a label suffices, the other label has two: of four states per label few remain."""
+    rng = np.random.default_rng(0)
+    X, y = [], np.array(["flat", "step"] * 20)
+    for label in y:
+        cut = int(rng.integers(3, 7)) if label == "step" else 10
+        X.append(np.eye(2)[np.r_[np.zeros(cut, int), np.ones(10 - cut, int)]] + 0.1 * rng.standard_normal((10, 2)))
+    model = GroupNormSVM(SequenceClass(states=4), C=5).fit(X, y)
+    assert model.selected_states_.shape == (2, 4)
+    assert 1 <= model.selected_states_.sum() <= 4
+    assert (model.dual_norms_[model.group_norms_ == 0] <= 1).all()
+    assert model.score(X, y) == 1
+    tags = [np.where(x[:, 1] > 0.5, "on", "off").tolist() for x in X]
+    chain = GroupNormSVM(Chain(states=3, fit_intercept=True), groups="label-state", C=5).fit(X, tags)
+    assert chain.selected_states_.shape == (2, 3)
+    assert 1 <= chain.selected_states_.sum() <= 3
+    assert chain.score(X, tags) > 0.99
+    with pytest.raises(CapabilityError, match="with_states"):
+        chain.prune()
 
 
 def test_groups_that_the_problem_lacks_are_refused(turned):

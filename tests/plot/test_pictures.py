@@ -8,12 +8,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
-from tacit import LatentSVM, SelfPaced, StructuredSVM, plot
+from tacit import HiddenCRF, LatentSVM, SelfPaced, StructuredSVM, plot
 from tacit.datasets import planted_motif
 from tacit.dna.logos import effective_weights, letter_heights
 from tacit.dna.plots import count_letters, hamming_distances, mean_distance, window_letters
 from tacit.dna.sequences import COMPLEMENT, MEANING
-from tacit.problems import Motif, Multiclass
+from tacit.problems import Motif, Multiclass, SequenceClass
 
 LETTERS = "".join(MEANING)
 
@@ -268,3 +268,20 @@ def test_logo_refuses_half_of_what_it_needs(descents):
         plot.found_letters(models["CCCP"], X[y == -1], y[y == -1])
     with pytest.raises(ValueError, match="shares"):
         letter_heights([[1, 0, 0, 0]], shares=[0, 1, 1, 1])
+
+
+def test_hidden_path_is_below_the_signal():
+    """Rows are the states of the path; numbers are its durations, in tokens or seconds."""
+    X = [np.array([[0.0], [0.0], [0.0], [1.0], [1.0]]), np.array([[1.0], [1.0], [0.0], [0.0]])]
+    model = HiddenCRF(SequenceClass(states=2, topology="left-to-right"), C=100).fit(X, ["up", "down"])
+    figure = plot.hidden_path(model, X[0])
+    top, bottom = figure.axes
+    assert top.get_title() == "up"
+    assert [text.get_text() for text in bottom.texts] == ["3", "2"]
+    np.testing.assert_allclose(bottom.images[0].get_array(), model.hidden_proba(X[:1])[0].T)
+    seconds = plot.hidden_path(model, X[0], step=0.5).axes[1]
+    assert [text.get_text() for text in seconds.texts] == ["1.5", "1"]
+    with pytest.raises(ValueError, match="one sequence"):
+        plot.hidden_path(model, [0.0, 1.0])
+    with pytest.raises(ValueError, match="fit"):
+        plot.hidden_path(HiddenCRF(SequenceClass()), X[0])

@@ -75,6 +75,19 @@ def test_learners_find_the_step(learner, tmp_path):
     assert np.array_equal(load(tmp_path / "model.npz").predict(X_new), model.predict(X_new))
 
 
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+def test_order_infinity_minimises_the_objective_of_best_paths(rescaling):
+    X, y = rising_and_falling(40)
+    model = MinEntropySVM(SequenceClass(topology="left-to-right"), alpha=np.inf, C=30, rescaling=rescaling).fit(X, y)
+    oracle = model.problem.bind(X, y, model.schema_)
+    slacks = oracle.renyi_slacks(model.coef_, np.ones(40), np.inf, rescaling=rescaling).value
+    assert model.objective_ == pytest.approx(0.5 * model.coef_ @ model.coef_ + 30 * slacks.mean())
+    assert model.score(X, y) > 0.9
+    if rescaling == "margin":
+        latent = LatentSVM(model.problem, C=30).fit(X, y)
+        assert model.objective_ == pytest.approx(latent.objective_, rel=0.1)
+
+
 def test_probabilities_of_states_add_up_and_respect_known_ones():
     X, y = rising_and_falling(20)
     model = HiddenCRF(SequenceClass(topology="left-to-right"), C=10).fit(X, y)

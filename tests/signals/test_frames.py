@@ -55,6 +55,18 @@ def test_groups_are_normalised_together():
     assert found[1] == pytest.approx(cut_frames(signals[1:2], RATE).values)
 
 
+def test_pauses_do_not_change_frames_that_are_normalised_over_speech():
+    rng = np.random.default_rng(5)
+    speech, pause = rng.standard_normal(RATE), 1e-4 * rng.standard_normal(RATE)
+    inside = slice(RATE // 80 + 1, RATE // 80 + 90)
+    longer = cut_frames([np.r_[pause, speech, pause]], RATE, deltas=0, normalise="speech").values
+    assert longer[inside].mean(axis=0) == pytest.approx(0, abs=0.15)
+    assert longer[inside, 1:].std(axis=0) == pytest.approx(1, abs=0.15)
+    assert longer[:90, 0].max() == -3  # cut off
+    every = cut_frames([np.r_[pause, speech, pause]], RATE, deltas=0).values
+    assert every[inside, 0].mean() > 1
+
+
 def test_squares_have_the_deviation_of_the_features():
     signal = np.random.default_rng(4).standard_normal(RATE)
     plain, both = cut_frames([signal], RATE).values, cut_frames([signal], RATE, squares=True).values
@@ -121,6 +133,7 @@ def test_frames_are_computed_in_blocks(monkeypatch):
         ([TIME], {"deltas": 3}, "deltas"),
         ([TIME], {"groups": ["a", "b"]}, "groups"),
         ([TIME], {"groups": ["a"], "normalise": False}, "normalise"),
+        ([TIME], {"normalise": "loud"}, "normalise"),
         ([TIME], {"warp": 3.0}, "warp"),
         ([TIME], {"low": 3000.0, "high": 2000.0}, "low"),
         ([TIME], {"high": 5000.0}, "high"),

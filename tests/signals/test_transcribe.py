@@ -141,3 +141,15 @@ def test_other_rates_and_stereo_are_refused(folder, tmp_path, capsys, rate, chan
 def test_learning_needs_a_table_or_a_model(folder, tmp_path, capsys):
     assert main(["transcribe", str(folder[0]), "-o", str(tmp_path / "out")]) == 2
     assert "--transcripts" in capsys.readouterr().err
+
+
+def test_new_voices_learn_from_copies_with_other_frequencies():
+    rng = np.random.default_rng(1)
+    y = [rng.choice(list(TONES), 2).tolist() for _ in range(8)]
+    signals = [speak(words, rng)[0] for words in y]
+    plain, more = (Transcriber(states=2, C=100, new_voices=new, verbose=0) for new in (False, True))
+    assert len(more.fit(signals, y, RATE).model_.hidden_) == 3 * len(plain.fit(signals, y, RATE).model_.hidden_)
+    found = more.transcribe(signals, RATE)
+    assert sum([word.name for word in own] == words for own, words in zip(found, y, strict=True)) >= 7
+    with pytest.raises((TypeError, ValueError), match="one for each"):
+        more.fit(signals, y[:3], RATE)

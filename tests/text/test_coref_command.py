@@ -11,6 +11,7 @@ from tacit.apps import CoreferenceResolver
 from tacit.cli import main
 from tacit.text import Document, coreference_scores, read_conll, write_conll
 from tacit.text.coreference.command import coloured_text
+from tacit.text.coreference.detector import MentionFinder, drop_singletons, score_mentions
 from tests.chromium import needs_chromium, open_page
 from tests.closing import check_closing
 
@@ -170,3 +171,43 @@ def test_hostile_text_is_harmless_in_the_report(files, tmp_path):
     assert "<script>alert" not in page
     assert "<img" not in page
     assert "<b>name" not in page
+
+
+def test_mentions_are_found_in_raw_text(files, tmp_path, capsys):
+    train, new = files
+    (tmp_path / "tale.txt").write_text("Alice met Bob. She greeted him.\n")
+    out = tmp_path / "out"
+    given = ["--predict", str(tmp_path / "tale.txt"), str(new[0]), "--out", str(out), "--mentions", "auto"]
+    assert main(["coref", *train, *given]) == 0
+    assert "F1 of mentions" in capsys.readouterr().out
+    found = read_conll(out / "tale.conll")[0]
+    assert [found.words(m) for m in range(len(found))] == [["Alice"], ["Bob"], ["She"], ["him"]]
+    assert found.clusters.tolist() == [0, 1, 0, 1]
+    lines = (out / "tale.ann").read_text().splitlines()
+    assert lines[0] == "T1\tmention 0 5\tAlice"
+    assert lines[-1] == "*\tCoreference T2 T4"
+    assert coreference_scores(read_conll(new[0]), read_conll(out / new[0].name)).conll == 1.0
+    again = ["--predict", str(tmp_path / "tale.txt"), "--out", str(tmp_path / "again"), "-q"]
+    assert main(["coref", "--model", str(out / "model.tacit"), *again]) == 0
+    assert (tmp_path / "again" / "tale.ann").read_text().splitlines() == lines
+
+
+def test_raw_text_needs_a_model_that_finds_mentions(files, tmp_path, capsys):
+    train, new = files
+    (tmp_path / "tale.txt").write_text("Alice met Bob.\n")
+    assert main(["coref", *train, "--predict", str(tmp_path / "tale.txt"), "--out", str(tmp_path / "a")]) == 1
+    assert "--mentions auto" in capsys.readouterr().err
+    assert main(["coref", *train, "--predict", str(new[0]), "--out", str(tmp_path / "b"), "-q"]) == 0
+    model = ["coref", "--model", str(tmp_path / "b" / "model.tacit"), "--mentions", "auto"]
+    assert main([*model, "--predict", str(new[0]), "--out", str(tmp_path / "c")]) == 1
+    assert "learn it again" in capsys.readouterr().err
+
+
+def test_singletons_are_dropped_and_mentions_counted():
+    text = Document([["a", "b", "c", "d"]], [(0, 2), (0, 1), (2, 3), (3, 4)], [0, 1, 0, 2])
+    assert drop_singletons(text).mentions.tolist() == [[0, 2], [2, 3]]
+    assert tuple(score_mentions([text], [drop_singletons(text)])) == (4, 2, 2)
+    finder = MentionFinder(verbose=0).fit([text] * 25)
+    assert finder.predict([text])[0].mentions.tolist() == text.mentions.tolist()
+    with pytest.raises(ValueError, match="mentions"):
+        MentionFinder(verbose=0).fit([Document([["a"]], [])])

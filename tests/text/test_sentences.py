@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 import tacit
 from tacit import LatentSVM, Ragged
@@ -120,3 +121,11 @@ def test_a_finder_survives_a_file(tmp_path):
 def test_reasons_are_for_models_of_sentences():
     with pytest.raises(TypeError, match="Sentences"):
         reasons(LatentSVM(tacit.problems.Multiclass(), verbose=0).fit([[1.0], [2.0]], [1, 2]), [[1.0]])
+
+
+def test_rows_are_those_of_scikit_learn():
+    texts = ["a b a c. b d!", "b. c c", "d e. a"]
+    vectors = SentenceVectors(min_documents=1).fit(texts)
+    other = TfidfVectorizer(binary=True, vocabulary=vectors.words_, token_pattern=r"\w+|[^\w\s]+").fit(texts)
+    table = vectors.transform(texts)
+    assert np.allclose(table.values[table.offsets[:-1]].toarray(), other.transform(texts).toarray())

@@ -167,3 +167,13 @@ def test_reasons_show_wrong_labels_first_and_whole_sentences(tmp_path):
     assert captions[0] == "d7"
     assert "labelled -; wrong" in page
     assert page.count(long) >= 2
+
+
+def test_reasons_of_raw_text_are_at_their_characters(reasoned, tmp_path):
+    text = "Mr. Grey wrote it. Fine film!\n"
+    (tmp_path / "new.txt").write_text(text)
+    given = ["reasons", str(tmp_path / "new.txt"), "--model", str(reasoned / "model.tacit")]
+    assert main([*given, "--out", str(tmp_path / "out")]) == 0
+    found = json.loads((tmp_path / "out" / "reasons.jsonl").read_text())["reasons"][0]
+    assert text[found["start"] : found["end"]] == found["text"] == "Fine film!"
+    assert main(["reasons", str(tmp_path / "new.txt"), "--out", str(tmp_path / "other")]) == 1

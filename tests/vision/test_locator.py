@@ -11,7 +11,7 @@ from tacit.problems import Detection
 from tacit.runtime.archive import StorageError, read_archive, write_archive
 from tacit.vision.boxes import overlap
 from tacit.vision.detectors import choose_detector
-from tacit.vision.locator_command import locator_page
+from tacit.vision.locator_command import Result, locator_page
 from tacit.vision.maps.window_maps import WindowMaps, best_types, best_windows, boxes_of, expected_boxes, window_scores
 from tacit.vision.photo_folders import Photos
 from tests.vision.test_detection import planted
@@ -155,10 +155,11 @@ def test_a_report_of_types_holds_one_photo_at_a_time(tmp_path):
     pixels = np.zeros((400, 400, 3), np.uint8)
     pillow.fromarray(pixels).save(tmp_path / "photo.png")
     photos = Photos([tmp_path / "photo.png"] * 40, ["photo"] * 40, y.astype(str), np.full((40, 2), 400), [])
-    locator_page(locator, photos, locator.found_)  # what is imported at first use is no photo
+    result = Result(photos, locator.found_, locator.detections_, None, None)
+    locator_page(locator, result)  # what is imported at first use is no photo
     tracemalloc.start()
     try:
-        locator_page(locator, photos, locator.found_)
+        locator_page(locator, result)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -3,6 +3,7 @@ from tacit.learners.application import Application as Application
 from tacit.signals.transcriber import Transcriber as Transcriber
 from tacit.text.alignment.aligner import WordAligner as WordAligner
 from tacit.text.coreference.resolver import CoreferenceResolver as CoreferenceResolver
+from tacit.text.parsing.parser import Parser as Parser
 from tacit.text.sentences.finder import ReasonFinder as ReasonFinder
 from tacit.text.tagger import Tagger as Tagger
 from tacit.vision.locator import Locator as Locator

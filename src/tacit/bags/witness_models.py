@@ -36,6 +36,9 @@ CS = (10.0, 100.0, 1000.0, 10_000.0)
 
 MAX_STEPS = 300
 
+KNOWN_WEIGHTS = (1.0, 5.0)
+"""Tried factors of bags whose witness is known: few of them may be outvoted by bags that leave their witness open."""
+
 
 @storable
 @dataclass(frozen=True)
@@ -164,29 +167,34 @@ class Grid:
 
 
 def fit_witness_model(rule: str, samples: Samples, grid: Grid) -> tuple[WitnessModel, Array]:
-    """Choose kernel, gamma and C on held-out bags; return the model of all bags and its held-out scores."""
+    """Choose kernel, gamma, C and the factor of known witnesses on held-out bags.
+
+    Returns the model of all bags and its held-out scores.
+    """
     trial = samples.trial()
-    best: tuple[float, float, Instances, Array] | None = None
+    factors = KNOWN_WEIGHTS if samples.hidden is not None else KNOWN_WEIGHTS[:1]
+    settings = [(factor, C) for factor in factors for C in grid.Cs]
+    best: tuple[float, float, float, Instances, Array] | None = None
     for instances in grid.feature_maps(trial):
         bags = instances(trial.bags)
-        scores = np.zeros((len(grid.Cs), len(trial.y), samples.n_classes))
+        scores = np.zeros((len(settings), len(trial.y), samples.n_classes))
         for train, test in trial.folds():
             learner = _learner(rule, grid, samples.n_classes)
             part = replace(trial, bags=bags).take(train)
-            for i, C in enumerate(grid.Cs):
-                _learn(learner.set_params(C=C), part)
+            for i, (factor, C) in enumerate(settings):
+                _learn(learner.set_params(C=C), part, factor)
                 scores[i, test] = _by_label(_two_columns(learner.decision_function(bags[test])), learner.classes_)
-        for own, C in zip(scores, grid.Cs, strict=True):
+        for own, (factor, C) in zip(scores, settings, strict=True):
             loss = held_out_loss(own, trial.y, trial.weights)[0]
             if best is None or loss < best[0]:
-                best = loss, C, instances, own
+                best = loss, factor, C, instances, own
     assert best is not None
-    _, C, instances, held_out = best
+    _, factor, C, instances, held_out = best
     if instances.gamma:
         per_bag = samples.bags.values.shape[0] / len(samples.y)
         samples = samples.at_most(max(int(MAX_FEATURES / (per_bag * instances.mapping.shape[1])), 1))
     learner = _learner(rule, grid, samples.n_classes).set_params(C=C, warm_start=False)
-    _learn(learner, replace(samples, bags=instances(samples.bags)))
+    _learn(learner, replace(samples, bags=instances(samples.bags)), factor)
     return WitnessModel(rule, float(C), instances, learner), held_out
 
 
@@ -195,15 +203,23 @@ def _learner(rule: str, grid: Grid, n_classes: int) -> HiddenCRF:
     return HiddenCRF(problem, tol=1e-3, max_iter=MAX_STEPS, warm_start=True, n_jobs=grid.n_jobs, verbose=0)
 
 
-def _learn(learner: HiddenCRF, samples: Samples) -> None:
-    """Fit; a fit that ends at its last step is as good for a choice, so that it does not warn."""
-    hidden = samples.hidden
-    if hidden is not None and learner.problem.rule != "both":  # the background has no witness
-        hidden = hidden.copy()
-        hidden[samples.y == learner.problem.background] = -1
+def _learn(learner: HiddenCRF, samples: Samples, factor: float) -> None:
+    """Fit, with this factor of bags whose witness is known.
+
+    A fit that ends at its last step is as good for a choice, so that it does not warn.
+    """
+    hidden, weights = samples.hidden, samples.weights
+    if hidden is not None:
+        is_background = samples.y == learner.problem.background
+        if learner.problem.rule != "both":  # the background has no witness
+            hidden = hidden.copy()
+            hidden[is_background] = -1
+        known = ~is_background & (samples.without_sets().hidden >= 0)
+        factor = min(factor, (~is_background).sum() / max(known.sum(), 1))
+        weights = np.where(known, factor, 1.0) * weights
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        learner.fit(samples.bags, samples.y, hidden=hidden, sample_weight=samples.weights)
+        learner.fit(samples.bags, samples.y, hidden=hidden, sample_weight=weights)
 
 
 def _set_size(instances: Instances, bags: Ragged) -> Instances:

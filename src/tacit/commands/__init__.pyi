@@ -15,6 +15,8 @@ from tacit.commands.run import load_model as load_model
 from tacit.commands.run import model_option as model_option
 from tacit.commands.run import number_option as number_option
 from tacit.commands.run import run_options as run_options
+from tacit.commands.tables import ask_option as ask_option
+from tacit.commands.tables import write_questions as write_questions
 from tacit.commands.values import INPUT_FILE as INPUT_FILE
 from tacit.commands.values import INPUT_FILE_OR_FOLDER as INPUT_FILE_OR_FOLDER
 from tacit.commands.values import INPUT_FILE_OR_STDIN as INPUT_FILE_OR_STDIN

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
+
+import click
+
+from tacit.commands.folder import OutputFolder
+from tacit.commands.values import Number
+from tacit.data.lines import one_line
 
 FORMULA_SIGNS = tuple("=+-@\t\r＝＋－＠")
 """What a cell begins with that a spreadsheet runs, also in its wide forms."""
@@ -44,3 +52,23 @@ def protect_cell(cell: str) -> str:
     except ValueError:
         return f"'{cell}"
     return cell
+
+
+QUESTIONS = "questions.tsv"
+
+
+def ask_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option ``--ask`` of commands that can say which hidden values would help most."""
+    words = f"Write {QUESTIONS}: this many {what}, the most useful first."
+    return click.option("--ask", "n_asked", type=Number(int, 1), metavar="N", help=words)
+
+
+def write_questions(
+    folder: OutputFolder, items: Sequence[str], usefulness: Iterable[float], guesses: Sequence[str] | None = None
+) -> None:
+    """Write what to ask a person, the most useful first: item, usefulness, and the guess of the model, if any."""
+    lines = ["\t".join(("item", "usefulness", *(() if guesses is None else ("guess",))))]
+    for i, (item, useful) in enumerate(zip(items, usefulness, strict=True)):
+        cells = [one_line(item), f"{useful:.6g}", *([] if guesses is None else [one_line(guesses[i])])]
+        lines.append("\t".join(cells))
+    folder.write_text(QUESTIONS, "\n".join(lines) + "\n")

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,8 +132,18 @@ class CsvTable(NamedTuple):
     rows: Iterator[tuple[int, list[str | None]]]
 
 
-def read_csv(path: Path, needed: tuple[str, ...], encoding: str = "utf-8-sig", max_bytes: Any = MAX_BYTES) -> CsvTable:
+def read_csv(
+    path: Path,
+    needed: tuple[str, ...],
+    encoding: str = "utf-8-sig",
+    max_bytes: Any = MAX_BYTES,
+    delimiters: str = ",",
+    other_names: Mapping[str, str] | None = None,
+) -> CsvTable:
     """A table with a header; one without a ``needed`` column is refused.
+
+    Of ``delimiters``, the one that the header has most often separates columns. ``other_names`` maps other names of
+    columns to ours, for columns that are missing by ours.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -142,8 +153,11 @@ def read_csv(path: Path, needed: tuple[str, ...], encoding: str = "utf-8-sig", m
     [(2, ['a.png', 'yes']), (3, ['b.png', None])]
     """
     reader = TextReader(path, encoding, max_bytes)
-    rows = _csv_rows(reader)
+    rows = _csv_rows(reader, delimiters)
     _, columns = next(rows, (0, []))
+    for other, name in (other_names or {}).items():
+        if name not in columns:
+            columns = [name if column == other else column for column in columns]
     missing = [name for name in needed if name not in columns]
     if missing:
         wanted = ",".join(needed)
@@ -160,8 +174,10 @@ def read_csv(path: Path, needed: tuple[str, ...], encoding: str = "utf-8-sig", m
     return CsvTable(columns, even_rows())
 
 
-def _csv_rows(reader: TextReader) -> Iterator[tuple[int, list[str]]]:
-    parsed = csv.reader(line for _, line in reader.lines(keep_ends=True))
+def _csv_rows(reader: TextReader, delimiters: str) -> Iterator[tuple[int, list[str]]]:
+    lines = (line for _, line in reader.lines(keep_ends=True))
+    head = next(lines, "")
+    parsed = csv.reader(itertools.chain([head], lines), delimiter=max(delimiters, key=head.count))
     while True:
         try:
             row = next(parsed, None)

@@ -94,6 +94,22 @@ def make_masks(rng: np.random.Generator) -> Files:
     return files | {"pebbles/boxes.csv": "\n".join(rows) + "\n"}
 
 
+def make_trees(rng: np.random.Generator) -> Files:
+    """Bracketed trees, and tagged sentences to parse."""
+
+    def phrase(deep: bool) -> str:
+        noun = f"(DT the) (NN {rng.choice(['dog', 'cat', 'bird'])})"
+        return f"(NP (NP {noun}) (PP (IN near) {phrase(False)}))" if deep else f"(NP {noun})"
+
+    def clause() -> str:
+        verb = rng.choice(["sees", "likes"])
+        return f"(ROOT (S {phrase(rng.random() < 0.4)} (VP (VBZ {verb}) {phrase(rng.random() < 0.4)})))"
+
+    trees = "".join(f"{clause()}\n" for _ in range(60))
+    words = ["the\tDT", "bird\tNN", "near\tIN", "the\tDT", "dog\tNN", "sees\tVBZ", "the\tDT", "cat\tNN"]
+    return {"trees.ptb": trees, "sentences.tsv": "\n".join(words) + "\n"}
+
+
 def make_tags(rng: np.random.Generator) -> Files:
     """Sentences with a tag per word, and words to tag."""
     sentences = [[(rng.choice(WORDS[tag]), tag) for tag in PATTERNS[rng.integers(len(PATTERNS))]] for _ in range(160)]
@@ -168,6 +184,7 @@ EXAMPLES = {
     "bags": ExampleSet(make_molecules, "tacit bags molecules.csv --bag molecule --label active --out bags"),
     "transcribe": ExampleSet(make_sounds, "tacit transcribe sounds --transcripts sounds.tsv --out spoken"),
     "tag": ExampleSet(make_tags, "tacit tag tagged.tsv --predict words.txt --out tags"),
+    "parse": ExampleSet(make_trees, "tacit parse trees.ptb --predict sentences.tsv --out trees"),
     "coref": ExampleSet(make_tales, "tacit coref tales/train_*.conll --predict tales/new_*.conll --out who"),
     "align": ExampleSet(make_translations, "tacit align sentences.en-fr --out links"),
     "reasons": ExampleSet(make_reviews, "tacit reasons reviews.jsonl --out reasons"),

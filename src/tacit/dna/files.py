@@ -23,6 +23,8 @@ _TABLE_ENDS = (".tsv", ".txt", ".csv", ".tab")
 
 _LETTERS = frozenset("ACGTURYSWKMBDHVNacgturyswkmbdhvn")
 
+_AMINO_ACIDS = frozenset("ACDEFGHIKLMNPQRSTVWYBZJXUOacdefghiklmnpqrstvwybzjxuo")
+
 _PROTEIN_ONLY = frozenset("EFILPQefilpq*")
 
 LONGEST_NAME = 60
@@ -116,10 +118,11 @@ def _iterate_records(guard: GuardedStream, dnaio: Any) -> Iterator[tuple[str, st
         ) from error
 
 
-def read_sequences_file(path: Any, *, max_bytes: int = MAX_BYTES) -> Sequences:
-    """All sequences of a FASTA or FASTQ file. Each must be DNA and not empty; together at most ``max_bytes`` letters.
+def read_sequences_file(path: Any, *, max_bytes: int = MAX_BYTES, is_protein: bool = False) -> Sequences:
+    """All sequences of a FASTA or FASTQ file. Each must be DNA, RNA or protein, and not empty.
 
-    Names count as letters, and there may be one sequence per 32 of ``max_bytes``.
+    Together they have at most ``max_bytes`` letters. Names count as letters, and there may be one sequence per 32 of
+    ``max_bytes``.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -128,7 +131,7 @@ def read_sequences_file(path: Any, *, max_bytes: int = MAX_BYTES) -> Sequences:
     ...     read_sequences_file(f"{folder}/a.fa")
     Traceback (most recent call last):
     ...
-    ValueError: '...a.fa', record 1 ('p53'): 'E' at position 1 is not a DNA letter (this looks like protein); drop ...
+    ValueError: '...a.fa', record 1 ('p53'): 'E' at position 1 is not a DNA letter (this looks like protein: tacit ...
     """
     room = whole_number("max_bytes", max_bytes, 1)
     most = max(room // BYTES_PER_LINE, FEWEST)
@@ -139,7 +142,7 @@ def read_sequences_file(path: Any, *, max_bytes: int = MAX_BYTES) -> Sequences:
             raise ValueError(f"{quote(path)} holds more than {room} letters; split it or raise max_bytes")
         if number == most:
             raise ValueError(f"{quote(path)} holds more than {most} sequences; split it or raise max_bytes")
-        check_letters(path, number, name, sequence)
+        check_letters(path, number, name, sequence, is_protein)
         names.append(name)
         letters.append(sequence)
     if not names:
@@ -206,14 +209,20 @@ def read_sequence_table(path: Any, *, max_bytes: int = MAX_BYTES) -> SequenceTab
     return SequenceTable(names, columns[sequence], numbers[(wanted or list(numbers))[0]])
 
 
-def check_letters(path: Any, number: int, name: str, sequence: str) -> None:
-    """Refuse a record that is empty or not DNA; the error names it."""
+def check_letters(path: Any, number: int, name: str, sequence: str, is_protein: bool = False) -> None:
+    """Refuse a record that is empty or has other letters; the error names it."""
     record = f"{quote(path)}, record {number + 1} ({shorten(name)})"
     if not sequence:
         raise ValueError(f"{record} has 0 letters; drop it")
-    if not _LETTERS.issuperset(sequence):
-        position, letter = next((i, c) for i, c in enumerate(sequence) if c not in _LETTERS)
-        protein = " (this looks like protein)" * (letter in _PROTEIN_ONLY)
+    allowed = _AMINO_ACIDS if is_protein else _LETTERS
+    if not allowed.issuperset(sequence):
+        position, letter = next((i, c) for i, c in enumerate(sequence) if c not in allowed)
+        if is_protein:
+            raise ValueError(
+                f"{record}: {letter!r} at position {position} is not an amino acid letter; drop it, or write X for "
+                "unknown residues"
+            )
+        protein = " (this looks like protein: tacit motif --alphabet protein)" * (letter in _PROTEIN_ONLY)
         raise ValueError(
             f"{record}: {letter!r} at position {position} is not a DNA letter{protein}; drop it, or write N for "
             "unknown bases"
@@ -234,7 +243,7 @@ def _number_column(column: list[str]) -> Array | None:
 
 
 class Matrix(NamedTuple):
-    """A motif: its name, and (width, 4) shares of A, C, G, T."""
+    """A motif: its name, and (width, 4) shares of A, C, G, T, or of protein (width, 20) shares of amino acids."""
 
     name: str
     shares: Array
@@ -261,20 +270,27 @@ def read_motifs(path: Any, *, max_bytes: int = MAX_BYTES) -> list[Matrix]:
     return found
 
 
-def write_meme(motifs: Sequence[Matrix], background: Array, sites: Sequence[int], p_values: Sequence[float]) -> str:
+def write_meme(
+    motifs: Sequence[Matrix],
+    background: Array,
+    sites: Sequence[int],
+    e_values: Sequence[float],
+    letters: str = "ACGT",
+) -> str:
     """Motifs in the minimal MEME format, which most tools read.
 
     >>> print(write_meme([Matrix("one", np.eye(4)[:1])], np.full(4, 0.25), [7], [0.01]).splitlines()[-1])
      1.000000  0.000000  0.000000  0.000000
     """
-    lines = ["MEME version 4", "", "ALPHABET= ACGT", "", "strands: + -", "", "Background letter frequencies"]
-    lines.append(" ".join(f"{letter} {share:.4f}" for letter, share in zip("ACGT", background, strict=True)))
-    for motif, n, p in zip(motifs, sites, p_values, strict=True):
+    strands = ["strands: + -", ""] if letters == "ACGT" else []
+    lines = ["MEME version 4", "", f"ALPHABET= {letters}", "", *strands, "Background letter frequencies"]
+    lines.append(" ".join(f"{letter} {share:.4f}" for letter, share in zip(letters, background, strict=True)))
+    for motif, n, e in zip(motifs, sites, e_values, strict=True):
         name = clean_name(motif.name)
         lines += [
             "",
             f"MOTIF {name}",
-            f"letter-probability matrix: alength= 4 w= {len(motif.shares)} nsites= {n} E= {p:.3g}",
+            f"letter-probability matrix: alength= {len(letters)} w= {len(motif.shares)} nsites= {n} E= {e:.3g}",
         ]
         lines += ["".join(f" {share:.6f} " for share in row).rstrip() for row in motif.shares]
     return "\n".join(lines) + "\n"
@@ -335,10 +351,11 @@ def _read_meme(reader: TextReader, path: Path) -> list[Matrix]:
             has_matrix = name is not None and line.lstrip().startswith("letter-probability matrix")
         elif not has_ended:
             numbers = _numbers(line)
-            if numbers is not None and len(numbers) == 4:
-                reader.count_fields(4)
+            fits = numbers is not None and len(numbers) == (len(rows[0]) if rows else 20 if len(numbers) == 20 else 4)
+            if fits and numbers is not None:
+                reader.count_fields(len(numbers))
                 rows.append(numbers)
-            has_ended = len(rows) > 0 and (numbers is None or len(numbers) != 4)
+            has_ended = len(rows) > 0 and not fits
     finish()
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,20 @@ GLYPHS = {
 }
 """Letters in a box of one by one, its origin at the lower left."""
 
-COLOURS = {"A": "#009e73", "C": "#0072b2", "G": "#c98500", "T": "#d55e00"}
+COLOURS = {"A": "#009e73", "C": "#0072b2", "G": "#c98500", "T": "#d55e00", "U": "#d55e00"}
+
+_AMINO_COLOURS = {
+    **dict.fromkeys("AVLIMFW", "#1a1a1a"),
+    **dict.fromkeys("GSTYCNQP", "#009e73"),
+    **dict.fromkeys("KRH", "#0072b2"),
+    **dict.fromkeys("DE", "#d55e00"),
+}
+"""Of amino acids: hydrophobic, polar, basic, acidic."""
 
 _WIDTH, _HEIGHT, _LEFT, _BELOW, _TOP = 26, 100, 40, 24, 8
 
 
-def logo(motif: Any, X: Any = None, y: Any = None, heights: str = "bits", ax: Any = None) -> Any:
+def logo(motif: Any, X: Any = None, y: Any = None, heights: str = "bits", ax: Any = None, letters: str = "ACGT") -> Any:
     """A motif as a sequence logo (Schneider & Stephens 1990): letters stacked at each position, the strongest outside.
 
     ``logo(model, X, y)`` shows what a model finds: the letters in the windows that it chooses, in bits.
@@ -49,18 +58,19 @@ def logo(motif: Any, X: Any = None, y: Any = None, heights: str = "bits", ax: An
         of the table, less the mean of their position; letters above the line are evidence for the motif, those below
         against it
     ax : matplotlib axes; None makes new ones
+    letters : of the columns of a table, such as "ACGU" or the 20 amino acids
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> logo([[7, 1, 1, 1], [3, 2, 2, 3]]).get_ylabel()
     'information (bits)'
     """
     table, shares, title = _table(motif, X, y, heights)
-    values = letter_heights(table, heights, shares)
+    values = letter_heights(table, heights, shares, len(letters))
     if ax is None:
         size = (max(3.0, 0.55 * len(values) + 1.0), 2.4)
         ax = pyplot().subplots(figsize=size, layout="constrained")[1]
     ax = plain_axes(ax)
-    _draw_letters(values, ax)
+    _draw_letters(values, ax, letters)
     ax.set_xlim(0.4, len(values) + 0.6)
     ax.set_xticks(range(1, len(values) + 1))
     ax.set(xlabel="position in the motif", title=title)
@@ -73,7 +83,7 @@ def logo(motif: Any, X: Any = None, y: Any = None, heights: str = "bits", ax: An
     return ax
 
 
-def letter_heights(table: Any, heights: str = "bits", shares: Any = None) -> Array:
+def letter_heights(table: Any, heights: str = "bits", shares: Any = None, n_letters: int = 4) -> Array:
     """(width, 4): how high `logo` draws A, C, G, T at every position; below zero for letters below the line.
 
     Parameters
@@ -81,6 +91,7 @@ def letter_heights(table: Any, heights: str = "bits", shares: Any = None) -> Arr
     table : (width, 4) counts, for "bits", or weights
     heights : "bits" or "weights", as in `logo`
     shares : of A, C, G, T in the background; None is a quarter each
+    n_letters : columns of the table, where they are other letters
 
     >>> letter_heights([[8, 0, 0, 0], [2, 2, 2, 2], [4, 4, 0, 0]])
     array([[2. , 0. , 0. , 0. ],
@@ -93,8 +104,9 @@ def letter_heights(table: Any, heights: str = "bits", shares: Any = None) -> Arr
     if heights not in ("bits", "weights"):
         raise ValueError(f"heights must be 'bits' or 'weights', got {heights!r}")
     numbers = np.asarray(table, dtype=np.float64)
-    if numbers.ndim != 2 or numbers.shape[1] != 4:
-        raise ValueError(f"motif must be a fitted model or a table (width, 4) for A, C, G, T, got {numbers.shape}")
+    if numbers.ndim != 2 or numbers.shape[1] != n_letters:
+        of = "A, C, G, T" if n_letters == 4 else f"{n_letters} letters"
+        raise ValueError(f"motif must be a fitted model or a table (width, {n_letters}) for {of}, got {numbers.shape}")
     if not np.isfinite(numbers).all():
         raise ValueError("motif holds NaN or infinity; give the count 0 to a letter that never occurs")
     if heights == "weights":
@@ -105,7 +117,7 @@ def letter_heights(table: Any, heights: str = "bits", shares: Any = None) -> Arr
             "weights use heights='weights', for a fitted model logo(model, X, y)"
         )
     p = numbers / numbers.sum(axis=1, keepdims=True)
-    q = _read_shares(shares)
+    q = _read_shares(shares, n_letters)
     if p[:, q == 0].any():
         raise ValueError(f"shares must be above 0 for all letters of the motif, got {q.tolist()} (A, C, G, T)")
     odds = np.divide(p, q, out=np.ones_like(p), where=p > 0)
@@ -132,14 +144,14 @@ def _table(motif: Any, X: Any, y: Any, heights: str) -> tuple[Any, Any, str]:
     return counts, shares, f"The motif found: letters in {counts[0].sum():.0f} chosen windows"
 
 
-def _read_shares(shares: Any) -> Array:
-    q = np.full(4, 0.25) if shares is None else np.asarray(shares, dtype=np.float64)
-    if q.shape != (4,) or not np.isfinite(q).all() or (q < 0).any() or not q.any():
+def _read_shares(shares: Any, n_letters: int) -> Array:
+    q = np.full(n_letters, 1 / n_letters) if shares is None else np.asarray(shares, dtype=np.float64)
+    if q.shape != (n_letters,) or not np.isfinite(q).all() or (q < 0).any() or not q.any():
         raise ValueError(f"shares must be four numbers from 0 for A, C, G and T, one of them above 0, got {shares!r}")
     return np.asarray(q / q.sum())
 
 
-def stack_letters(heights: Array, least: float = 0.0) -> Iterator[tuple[int, str, float, float]]:
+def stack_letters(heights: Array, least: float = 0.0, letters: str = "ACGT") -> Iterator[tuple[int, str, float, float]]:
     """Position, letter, where it stands and how high it is, of all letters of a logo: the smallest next to the line,
     those below zero under it; letters lower than ``least`` are left out.
 
@@ -153,11 +165,11 @@ def stack_letters(heights: Array, least: float = 0.0) -> Iterator[tuple[int, str
             if abs(height) < least:
                 continue
             bottom += min(height, 0.0)
-            yield position, "ACGT"[i], top if height > 0 else bottom, height
+            yield position, letters[i], top if height > 0 else bottom, height
             top += max(height, 0.0)
 
 
-def _draw_letters(heights: Array, ax: Any) -> None:
+def _draw_letters(heights: Array, ax: Any, letters: str) -> None:
     """The letters of a logo at the positions 1, 2, ... of axes."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.patches import PathPatch
@@ -165,12 +177,13 @@ def _draw_letters(heights: Array, ax: Any) -> None:
     from matplotlib.transforms import Affine2D
 
     font = FontProperties(family="DejaVu Sans", weight="bold")
-    glyphs = {letter: TextPath((0, 0), letter, size=1, prop=font) for letter in BASES}
-    for position, letter, bottom, height in stack_letters(heights):
+    glyphs = {letter: TextPath((0, 0), letter, size=1, prop=font) for letter in letters}
+    colours = BASES | {"U": BASES["T"]} if len(letters) == 4 else _AMINO_COLOURS
+    for position, letter, bottom, height in stack_letters(heights, letters=letters):
         box = glyphs[letter].get_extents()
         shape = Affine2D().translate(-box.x0, -box.y0).scale(0.92 / box.width, abs(height) / box.height)
         shape.translate(position + 0.54, bottom)
-        ax.add_patch(PathPatch(shape.transform_path(glyphs[letter]), color=BASES[letter], lw=0))
+        ax.add_patch(PathPatch(shape.transform_path(glyphs[letter]), color=colours[letter], lw=0))
 
 
 def effective_weights(motif: Array, background: Array) -> Array:
@@ -197,7 +210,27 @@ def effective_weights(motif: Array, background: Array) -> Array:
     return np.asarray(motif - taken[np.minimum(np.arange(len(motif)), k - 1)])
 
 
-def logo_svg(shares: Array, background: Array, *, standalone: bool, title: str = "sequence logo") -> Markup:
+@cache
+def _glyph(letter: str) -> str:
+    """The outline of a letter in a box of one by one."""
+    if letter in GLYPHS:
+        return GLYPHS[letter]
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    path = TextPath((0, 0), letter, size=1, prop=FontProperties(family="DejaVu Sans", weight="bold"))
+    box = path.get_extents()
+    parts = []
+    for points, code in path.iter_segments():
+        scaled = (points.reshape(-1, 2) - (box.x0, box.y0)) / (box.width, box.height)
+        numbers = " ".join(f"{value:.3f}" for value in scaled.ravel())
+        parts.append("Z" if code == path.CLOSEPOLY else {1: "M", 2: "L", 3: "Q", 4: "C"}[int(code)] + numbers)
+    return "".join(parts)
+
+
+def logo_svg(
+    shares: Array, background: Array, *, standalone: bool, title: str = "sequence logo", letters: str = "ACGT"
+) -> Markup:
     """A logo to scale in bits: at each position the information of its letters against the background.
 
     Parameters
@@ -206,11 +239,12 @@ def logo_svg(shares: Array, background: Array, *, standalone: bool, title: str =
     background : (4,)
     standalone : for an SVG file, with colours; else these follow the style of the page
     title : is not escaped
+    letters : of the columns
 
     >>> logo_svg(np.eye(4), np.full(4, 0.25), standalone=True).count("<path")
     4
     """
-    heights = letter_heights(shares, "bits", background)
+    heights = letter_heights(shares, "bits", background, len(letters))
     most = max(2.0, float(np.ceil(heights.sum(axis=1).max() * 2) / 2))
     scale = _HEIGHT / most
     ink = ' fill="#444"' if standalone else ' class="soft"'
@@ -224,11 +258,14 @@ def logo_svg(shares: Array, background: Array, *, standalone: bool, title: str =
         parts.append(f'<text{ink}{font} x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick}</text>')
     upwards = f'transform="translate(12 {_TOP + _HEIGHT / 2:.0f}) rotate(-90)" text-anchor="middle"'
     parts.append(f"<text{ink}{font} {upwards}>bits</text>")
-    for position, letter, bottom, tall in stack_letters(heights, least=0.3 / scale):
-        colour = f'fill="{COLOURS[letter]}"' if standalone else f'style="fill:var(--base-{letter.lower()})"'
+    for position, letter, bottom, tall in stack_letters(heights, 0.3 / scale, letters):
+        if letters == "ACGT" and not standalone:
+            colour = f'style="fill:var(--base-{letter.lower()})"'
+        else:
+            colour = f'fill="{(COLOURS if len(letters) == 4 else _AMINO_COLOURS)[letter]}"'
         x, y = _LEFT + _WIDTH * position + 1, _TOP + _HEIGHT - scale * bottom
         parts.append(
-            f'<path {colour} fill-rule="evenodd" d="{GLYPHS[letter]}" '
+            f'<path {colour} fill-rule="evenodd" d="{_glyph(letter)}" '
             f'transform="translate({x} {y:.2f}) scale({_WIDTH - 2} {-scale * tall:.2f})"/>'
         )
     for position in range(len(heights)):

@@ -139,10 +139,10 @@ def motifs_of(source: Any, background: Background) -> list[ScannedMotif]:
     """The motifs of a fitted `tacit.apps.MotifFinder`, or of matrices (`tacit.dna.files.read_motifs`) as log-odds."""
     if isinstance(source, list):
         return [ScannedMotif(one.name, log_odds(one.shares, background.letters)) for one in source]
-    from tacit.dna.finder.files import motif_names
+    from tacit.dna.finder.files import name_motifs
 
     weights = source.weights_["motif"][source.motif_order_]
-    return [ScannedMotif(name, table) for name, table in zip(motif_names(source), weights, strict=True)]
+    return [ScannedMotif(name, table) for name, table in zip(name_motifs(source.motifs_), weights, strict=True)]
 
 
 class _Lookup(NamedTuple):

@@ -74,23 +74,30 @@ def _read_motifs(path: Path) -> Any:
     with path.open("rb") as stream:
         is_archive = stream.read(2) == b"PK"
     if not is_archive:
-        return read_motifs(path)
+        found = read_motifs(path)
+        if found[0].shares.shape[1] != 4:
+            raise ValueError(f"{path} has motifs of protein; tacit scan reads DNA and RNA")
+        return found
     import tacit
     from tacit.dna.finder.finder import MotifFinder
 
     finder = tacit.load(path)
     if not isinstance(finder, MotifFinder):
         raise ValueError(f"{path} is a {type(finder).__name__}; tacit scan needs the model.tacit of tacit motif")
+    if finder.alphabet == "protein":
+        raise ValueError(f"{path} is a model of protein; tacit scan reads DNA and RNA")
     return finder
 
 
 def _scan(run: CommandRun, motifs: Path, source: Any, sequences: Path, p_value: float, strands: str | None) -> None:
+    from tacit.dna.finder.models import count_strands
     from tacit.dna.pieces import Piece, iterate_pieces
     from tacit.dna.scan import Scanner, motifs_of
     from tacit.dna.score_tails import learn_background
     from tacit.report import render
 
-    n_strands = 1 if (strands or getattr(source, "strands", "both")) == "one" else 2
+    is_one = strands == "one" or (strands is None and not isinstance(source, list) and count_strands(source) == 1)
+    n_strands = 1 if is_one else 2
     with run.writing(motifs, sequences) as folder:
         pieces = iterate_pieces(sequences)
         sample: list[Piece] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,15 +37,79 @@ SHARES = np.array([[(base in bases) / len(bases) for base in "ACGT"] for bases i
 COMPLEMENT = np.array(["ACGTRYSWKMBDHVN".index(letter) for letter in "TGCAYRSWMKVHDBN"], dtype=np.uint8)
 """``COMPLEMENT[code]``: the letter on the other strand, for all letters of the IUPAC code."""
 
-_REMEDY = (
-    f"is not a DNA letter ({''.join(MEANING)} or U, in either case); drop the sequence or write N for unknown bases"
-)
+
+class Alphabet(NamedTuple):
+    """The letters of sequences. A letter's code is its position in ``meaning``: plain letters first, "any" last.
+
+    Parameters
+    ----------
+    name : "dna", "rna" or "protein"
+    letters : the plain ones
+    meaning : what every letter stands for
+    codes : (256,) the code of every byte, `UNKNOWN` for others
+    shares : (codes, letters) probabilities of plain letters, all that a letter stands for equally likely
+    """
+
+    name: str
+    letters: str
+    meaning: dict[str, str]
+    codes: Array
+    shares: Array
+
+    @property
+    def size(self) -> int:
+        """The number of plain letters."""
+        return len(self.letters)
+
+    @property
+    def any_code(self) -> int:
+        """The code of the letter that stands for all."""
+        return len(self.meaning) - 1
+
+    @property
+    def has_complement(self) -> bool:
+        """Whether sequences have another strand."""
+        return self.name == "dna"
+
+    def refuse(self) -> str:
+        """Why another letter is refused, and the remedy."""
+        also = {"dna": " or U", "rna": " or T", "protein": ", U or O"}[self.name]
+        kind = {"dna": "a DNA", "rna": "an RNA", "protein": "an amino acid"}[self.name]
+        what = "residues" if self.name == "protein" else "bases"
+        return (
+            f"is not {kind} letter ({''.join(self.meaning)}{also}, in either case); drop the sequence or write "
+            f"{list(self.meaning)[-1]} for unknown {what}"
+        )
+
+
+def _make_alphabet(name: str, letters: str, mixed: dict[str, str], same: dict[str, str]) -> Alphabet:
+    """An alphabet with letters that stand for several, and letters that are read as others."""
+    meaning = {**{letter: letter for letter in letters}, **mixed}
+    codes = np.full(256, UNKNOWN, np.uint8)
+    for letter in [*meaning, *same]:
+        code = list(meaning).index(same.get(letter, letter))
+        codes[[ord(letter), ord(letter.lower())]] = code
+    shares = np.array([[(plain in stands) / len(stands) for plain in letters] for stands in meaning.values()])
+    return Alphabet(name, letters, meaning, codes, shares)
+
+
+_AMINO = "ACDEFGHIKLMNPQRSTVWY"
+
+DNA = _make_alphabet("dna", "ACGT", {key: MEANING[key] for key in list(MEANING)[4:]}, {"U": "T"})
+
+RNA = _make_alphabet("rna", "ACGU", {key: MEANING[key].replace("T", "U") for key in list(MEANING)[4:]}, {"T": "U"})
+
+PROTEIN = _make_alphabet("protein", _AMINO, {"B": "DN", "Z": "EQ", "J": "IL", "X": _AMINO}, {"U": "C", "O": "K"})
+
+ALPHABETS = {alphabet.name: alphabet for alphabet in (DNA, RNA, PROTEIN)}
+
+_REMEDY = DNA.refuse()
 
 LETTERS_AT_A_TIME = 1 << 22
 """Letters of a table that are read at a time."""
 
 
-def read_sequences(X: Any) -> Ragged:
+def read_sequences(X: Any, alphabet: Alphabet = DNA) -> Ragged:
     """Letter codes of all sequences, one byte per letter; the error names sequence, position and letter.
 
     Takes a list, tuple, pandas or Arrow column of str or bytes, or a `Ragged` of ASCII bytes. A NumPy array of
@@ -58,7 +122,7 @@ def read_sequences(X: Any) -> Ragged:
     if isinstance(X, Ragged):
         if X.values.dtype != np.uint8 or X.values.ndim != 1:
             raise ValueError(f"a Ragged of sequences must hold one byte (uint8) per letter, got {X!r}")
-        if X.values.size and X.values.max() < len(MEANING):
+        if X.values.size and X.values.max() < len(alphabet.meaning):
             return X
         letters, offsets = X.values, X.offsets
     else:
@@ -67,10 +131,10 @@ def read_sequences(X: Any) -> Ragged:
         offsets = np.concatenate([[0], np.cumsum(lengths)])
     if offsets.size == 1:
         raise ValueError("X holds 0 samples; a minimum of 1 is required")
-    return Ragged(known_codes(letters, offsets, X), offsets)
+    return Ragged(known_codes(letters, offsets, X, alphabet), offsets)
 
 
-def known_codes(letters: Array, offsets: Array, X: Any) -> Array:
+def known_codes(letters: Array, offsets: Array, X: Any, alphabet: Alphabet = DNA) -> Array:
     """The codes of ASCII letters; a byte that is not a DNA letter is refused, as it is written in ``X``.
 
     Parameters
@@ -82,12 +146,12 @@ def known_codes(letters: Array, offsets: Array, X: Any) -> Array:
     >>> known_codes(np.frombuffer(b"ACg", np.uint8), np.array([0, 3]), ["ACg"])
     array([0, 1, 2], dtype=uint8)
     """
-    codes = _CODE[letters]
+    codes = alphabet.codes[letters]
     if codes.max(initial=0) == UNKNOWN:
         i, position = locate(offsets, int(np.argmax(codes == UNKNOWN)))
         letter = X[i][position]
         letter = letter if isinstance(letter, str) else chr(letter)
-        raise ValueError(f"sequence {i}: {letter!r} at position {position} {_REMEDY}")
+        raise ValueError(f"sequence {i}: {letter!r} at position {position} {alphabet.refuse()}")
     return codes
 
 
@@ -191,17 +255,17 @@ def load_letters(shards: Shards) -> Ragged:
     return letters
 
 
-def write_letters(sequences: Ragged) -> list[str]:
+def write_letters(sequences: Ragged, alphabet: Alphabet = DNA) -> list[str]:
     """Letter codes as text.
 
     >>> write_letters(read_sequences(["acgu", "NN"]))
     ['ACGT', 'NN']
     """
-    letters = letters_of(sequences.values).tobytes().decode("ascii")
+    letters = np.frombuffer("".join(alphabet.meaning).encode(), np.uint8)[sequences.values].tobytes().decode("ascii")
     return [letters[a:b] for a, b in pairwise(sequences.offsets.tolist())]
 
 
-def append_flank(sequences: Ragged, flank: str) -> Ragged:
+def append_flank(sequences: Ragged, flank: str, alphabet: Alphabet = DNA) -> Ragged:
     """Every sequence, followed by the flank.
 
     >>> write_letters(append_flank(read_sequences(["AC", "G"]), "TT"))
@@ -209,7 +273,7 @@ def append_flank(sequences: Ragged, flank: str) -> Ragged:
     """
     if not flank:
         return sequences
-    codes = read_sequences([flank]).values
+    codes = read_sequences([flank], alphabet).values
     offsets = sequences.offsets + codes.size * np.arange(len(sequences) + 1)
     values = np.empty(int(offsets[-1]), np.uint8)
     is_flank = np.zeros(values.size, dtype=bool)
@@ -280,10 +344,30 @@ def shuffle_pairs(sequences: Ragged, seed: int = 0) -> Ragged:
     return sequences.with_values(out)
 
 
+def shuffle_letters(sequences: Ragged, seed: int = 0) -> Ragged:
+    """Every sequence in a random order of its letters.
+
+    Proteins are shuffled like this: they are short beside the 400 pairs of their letters, so an order with the same
+    pairs is nearly the same sequence.
+
+    >>> shuffled = shuffle_letters(Ragged(np.arange(9, dtype=np.uint8), np.array([0, 4, 9])), seed=1)
+    >>> [sorted(part.tolist()) for part in shuffled]
+    [[0, 1, 2, 3], [4, 5, 6, 7, 8]]
+    """
+    owner = np.repeat(np.arange(len(sequences)), sequences.lengths)
+    order = np.lexsort((np.random.default_rng(seed).random(owner.size), owner))
+    return sequences.with_values(sequences.values[order])
+
+
+def shuffle(sequences: Ragged, seed: int = 0, alphabet: Alphabet = DNA) -> Ragged:
+    """Shuffles as negatives: pairs of letters stay the same, and for protein letters alone."""
+    return shuffle_letters(sequences, seed) if alphabet.name == "protein" else shuffle_pairs(sequences, seed)
+
+
 @kernel
 def _shuffle(values: Array, offsets: Array, draws: Array, state: int, out: Array) -> None:
     """One sequence after the other; ``draws`` has a random number per letter, ``state`` seeds those of the walks."""
-    letters = 16
+    letters = 32
     order = np.empty(values.size, np.int64)
     begin = np.empty(letters + 1, np.int64)
     tree = np.empty(letters, np.int64)

@@ -47,8 +47,8 @@ class GroupNormSVM(LatentSVM, Groups):
 
     Parameters
     ----------
-    problem : one with separate weights for every state, such as ``Transforms(..., blocks="class and state")``, where
-        zero groups are states that are not needed; or any other
+    problem : one with separate weights for every state, where zero groups are states that are not needed:
+        ``Transforms(..., blocks="class and state")``, ``Chain(states=k)``, `tacit.problems.SequenceClass`; or any other
     groups, weights : as in `tacit.penalties.GroupNorm`. "label-state" makes a group per pair of label and hidden state,
         "state" one per state. "auto" is "label-state" where there are such weights, and else makes every row of a block
         of weights a group
@@ -173,7 +173,7 @@ as in `LatentSVM`
 
     def _label_states(self) -> tuple[int, ...]:
         """The number of labels and of states, where each pair has separate weights."""
-        return tuple(self.schema_.blocks[next(iter(self.schema_.blocks))][:2])
+        return len(self.schema_.classes), len(self.schema_.facts.get("states", ()))
 
     def _has_states(self, penalty: GroupNorm) -> bool:
         """Whether groups are those of hidden states."""

@@ -149,19 +149,23 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
         return values, scores
 
     def predict_best(self, X: Any, k: int = 3) -> tuple[list[Array], list[Array]]:
-        """The best k taggings of every sequence and their scores, the best first.
+        """The best k taggings of every sequence, or trees of every sentence, and their scores, the best first.
 
         Returns two lists with an entry per sequence: a table of tags, one row per tagging, and the scores of its rows.
-        A sequence with fewer than k taggings has fewer rows.
+        A sequence with fewer than k taggings has fewer rows. For sentences the first list has their trees.
         """
         k = whole_number("k", k, 1, 10_000)
         oracle = self._bind(X)
-        way_out = "it is for sequences; predict_hidden(k=...) ranks hidden values"
+        way_out = "it is for sequences and trees; predict_hidden(k=...) ranks hidden values"
         require(f"{type(self).__name__}.predict_best", self.problem, oracle, RanksOutputs, way_out)
         codes, scores = self._compute_scores(
             oracle, lambda shards: shards.best_outputs(self.coef_, k), lambda found: ~np.isfinite(found[1][:, 0])
         )
         counts = np.isfinite(scores).sum(axis=1)
+        if not self.classes_.size:  # labels that are not made of classes: trees
+            whole = [oracle.decode(np.where(column < 0, codes[:, 0], column))[0] for column in codes.T]
+            trees = [np.array(own)[:count] for own, count in zip(zip(*whole, strict=True), counts, strict=True)]
+            return trees, [row[:count] for row, count in zip(scores, counts, strict=True)]
         bounds = zip(oracle.offsets[:-1], oracle.offsets[1:], counts, strict=True)
         tags = [self.classes_[codes[first:last, :count].T] for first, last, count in bounds]
         return tags, [row[:count] for row, count in zip(scores, counts, strict=True)]

@@ -47,6 +47,7 @@ from tacit.oracle import (
     take_code,
 )
 from tacit.oracle.capabilities import GivesLogPartition, ScoresEntropy, SplitsCodes, VisitsCells
+from tacit.oracle.contracts import code_offsets
 from tacit.oracle.entropies import HavrdaCharvat, Rao, Renyi
 from tacit.oracle.nested import NestedRenyi
 from tacit.penalties import Quadratic
@@ -365,7 +366,8 @@ class RivalTask(Task):
             found = self.oracle.predict_augmented(w, rows, target=target, rescaling=self.rescaling, rivals=True)
             own = np.zeros(found.value.size)
         is_active = found.value > own
-        return Assignment(np.where(is_active, found.code, target), np.where(is_active, found.value, own))
+        code = np.where(self._per_code(is_active, rows), found.code, target)
+        return Assignment(code, np.where(is_active, found.value, own))
 
     def plane(self, code: Array, rows: Any = None) -> Plane:
         """As in `Task`; codes of the true label are targets of earlier tasks, and stand for this task's own."""
@@ -373,7 +375,14 @@ class RivalTask(Task):
         target = take_code(oracle, self.target, rows)
         labels = oracle.split(np.where(code < 0, target, code), rows)[0]
         is_own = labels == oracle.split(target, rows)[0]
-        return super().plane(np.where(is_own, TARGET, code), rows)
+        return super().plane(np.where(self._per_code(is_own, rows), TARGET, code), rows)
+
+    def _per_code(self, is_so: Array, rows: Any) -> Array:
+        """An answer per row as one per number of its code: a path has one for every token."""
+        offsets = code_offsets(self.oracle)
+        if offsets is None:
+            return is_so
+        return np.repeat(is_so, np.diff(offsets)[slice(None) if rows is None else rows])
 
 
 @dataclass(frozen=True)

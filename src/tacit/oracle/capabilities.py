@@ -323,6 +323,14 @@ class ScalesLoss(HasParts, Protocol):
         """Which losses the outputs of these rows can have."""
 
 
+class BoundsMaximum(Oracle, Protocol):
+    """Inference that may miss the best output, but proves an upper bound of its score."""
+
+    @property
+    def gives_bounds(self) -> bool:
+        """Whether the values of `predict` and `predict_augmented` are upper bounds, which outputs need not attain."""
+
+
 class KeepsDual(Oracle, Protocol):
     """Dual variables on outputs, which `tacit.solvers.FrankWolfe` moves sample by sample."""
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from tacit.data.arrays import Array, Rows
-from tacit.oracle.capabilities import FusesPlanes, ScalesLoss, ScoresCells, SumsDifferences
+from tacit.oracle.capabilities import BoundsMaximum, FusesPlanes, ScalesLoss, ScoresCells, SumsDifferences
 from tacit.oracle.contracts import TARGET, Assignment, Oracle, capability, take_code
 
 MAX_CODES = 20_000_000
@@ -125,12 +125,17 @@ class Task:
         if not self.is_bounded:
             return plane
         most = best.value if self.baseline is None else best.value - self.baseline
+        if self.rescaling == "margin":
+            most = most - self.oracle.score(w, self.target)
         return plane._replace(excess=max(float((self.weights * most).sum()) - plane.value(w), 0.0))
 
     @cached_property
     def is_bounded(self) -> bool:
         """Whether answers are upper bounds that their assignments need not attain."""
-        return self.rescaling == "slack" and capability(self.oracle, ScalesLoss) is not None
+        if self.rescaling == "slack":
+            return capability(self.oracle, ScalesLoss) is not None
+        bounding = capability(self.oracle, BoundsMaximum)
+        return bounding is not None and bounding.gives_bounds
 
     def _measure(self, code: Array, rows: Rows = None) -> tuple[Array, Array, float]:
         """An assignment without `TARGET`, the coefficient of every row in its plane, and the offset of that."""

@@ -31,7 +31,9 @@ class GroupNorm:
     groups : the group of every weight, whole numbers from 0; or of every input feature, shared by all classes and
         states; or a name. "weight" makes every weight a group, which is the L1 norm. "feature" makes every input
         feature a group, "state" every hidden state, "label-state" every pair of label and hidden state. The last two
-        are for problems with separate weights for each pair, such as ``Transforms(..., blocks="class and state")``.
+        are for problems with separate weights for each pair: ``Transforms(..., blocks="class and state")``,
+        ``Chain(states=k)`` and `tacit.problems.SequenceClass`, where the weights of steps are in the group of the state
+        that they leave.
         "auto" is "label-state" where there are such weights, and else makes every row of a block a group: a class, a
         position of a motif
     weights : λ, one positive number for all groups or one each. Infinity switches a group off. Zero is an error:
@@ -218,16 +220,17 @@ def name_groups(name: str, schema: Any) -> Array:
     if name == "auto":
         return _rows_of_blocks(schema)
     parts = []
+    K, T = len(schema.classes), len(schema.facts.get("states", ()))
+    table = np.arange(K * T).reshape(K, T) if name == "label-state" else np.tile(np.arange(T), (K, 1))
     for shape in schema.blocks.values():
-        if len(schema.facts.get("states", ())) == 0 or shape[:2] != (len(schema.classes), len(schema.facts["states"])):
+        if not T or (shape[:2] != (K, T) and shape[0] != K * T):
             raise ValueError(
                 f"groups={name!r} needs separate weights for every label and state, but the blocks are "
                 f"{shorten(dict(schema.blocks))}; use Transforms(..., blocks='class and state'), or give an array "
                 "with the group of every weight"
             )
-        K, T = shape[:2]
-        table = np.arange(K * T).reshape(K, T) if name == "label-state" else np.tile(np.arange(T), (K, 1))
-        parts.append(np.broadcast_to(table.reshape(K, T, *[1] * (len(shape) - 2)), shape).ravel())
+        rows = table if shape[:2] == (K, T) else table.ravel()
+        parts.append(np.broadcast_to(rows.reshape(*rows.shape, *[1] * (len(shape) - rows.ndim)), shape).ravel())
     return np.concatenate(parts)
 
 

@@ -4,6 +4,7 @@ from tacit.dna.plots import found_letters as found_letters
 from tacit.dna.plots import found_motifs as found_motifs
 from tacit.dna.plots import hamming as hamming
 from tacit.plot.canvas import pyplot as pyplot
+from tacit.plot.paths import hidden_path as hidden_path
 from tacit.plot.progress import convergence as convergence
 from tacit.plot.progress import descent as descent
 from tacit.plot.progress import gap as gap

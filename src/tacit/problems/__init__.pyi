@@ -4,6 +4,7 @@ from tacit.problems.bags.problem import Bags as Bags
 from tacit.problems.candidates import Candidates as Candidates
 from tacit.problems.chain.problem import Chain as Chain
 from tacit.problems.chain.sequence_class import SequenceClass as SequenceClass
+from tacit.problems.graph.problem import Graph as Graph
 from tacit.problems.multiclass import Multiclass as Multiclass
 from tacit.problems.per_sample import PerSample as PerSample
 from tacit.problems.rotation import rotations as rotations
@@ -12,6 +13,7 @@ from tacit.problems.transcript.problem import Transcript as Transcript
 from tacit.problems.transforms import Transforms as Transforms
 from tacit.text.alignment.problem import Alignment as Alignment
 from tacit.text.coreference.problem import Coreference as Coreference
+from tacit.text.parsing.problem import Tree as Tree
 from tacit.text.sentences.problem import Sentences as Sentences
 from tacit.vision.detection import Detection as Detection
 from tacit.vision.regions.problem import Regions as Regions

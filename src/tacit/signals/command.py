@@ -79,9 +79,21 @@ class Recordings(NamedTuple):
 @number_option("--states", 8, "Number of states per word, from 1 to 64.", most=64)
 @number_option("--step", 0.02, "Seconds from one frame to the next, from 0.001 to 1.", 0.001, 1)
 @c_option(1000.0)
+@click.option(
+    "--new-voices",
+    is_flag=True,
+    help="Learn from copies with other frequencies as well, for speakers without a transcript; takes longer.",
+)
 @run_options(out="transcripts")
 def transcribe(
-    run: CommandRun, recordings: Path, transcripts: Path | None, model: Path | None, states: int, step: float, C: float
+    run: CommandRun,
+    recordings: Path,
+    transcripts: Path | None,
+    model: Path | None,
+    states: int,
+    step: float,
+    C: float,
+    new_voices: bool,
 ) -> None:
     """Transcribe recordings, and find the times of their words.
 
@@ -95,7 +107,7 @@ def transcribe(
 
     if transcripts is None and model is None:
         raise click.UsageError("give --transcripts to learn from, or --model of an earlier run")
-    options = {"states": states, "step": step, "C": C, **run.settings}
+    options = {"states": states, "step": step, "C": C, "new_voices": new_voices, **run.settings}
     app = Transcriber(**options) if model is None else load_model(model, Transcriber, {})
     run.check_options(app)
     with run.writing(transcripts, model) as folder:
@@ -242,10 +254,14 @@ def _lines(data: Recordings, words: list[Any]) -> str:
 
 def _json(data: Recordings, words: list[Any]) -> str:
     content = [
-        {"file": file.name, "given": given is not None, "words": [{**word._asdict()} for word in own]}
+        {"file": file.name, "given": given is not None, "words": [_round_times(word) for word in own]}
         for file, own, given in zip(data.files, words, data.words, strict=True)
     ]
     return json.dumps(content, indent=1) + "\n"
+
+
+def _round_times(word: Any) -> dict[str, Any]:
+    return {"name": word.name, "start": round(word.start, 4), "stop": round(word.stop, 4)}
 
 
 def transcript_page(app: Any, data: Recordings, words: list[Any], held_out: Any, command: Any = ()) -> Page:
@@ -298,7 +314,7 @@ def _spectrograms(data: Recordings, words: list[Any]) -> list[Any]:
 
     found: list[Any] = []
     for i in np.unique(np.linspace(0, len(data.files) - 1, SHOWN).astype(int)).tolist():
-        bands = cut_frames([data.signals[i]], data.rate, kind="log-mel", n_mels=40, deltas=0)[0]
+        bands = cut_frames([data.signals[i]], data.rate, kind="log-mel", n_mels=40, deltas=0, normalise="speech")[0]
         shade = np.clip(0.5 - bands.T[::-1] / 5, 0, 1)
         columns = np.arange(PICTURE_WIDTH) * shade.shape[1] // PICTURE_WIDTH
         picture = np.repeat(np.round(255 * shade[:, columns]).astype(np.uint8), 3, axis=0)

@@ -29,6 +29,12 @@ MAX_NUMBERS = 1 << 30
 MAX_BANK = 1 << 26
 """Numbers of the table of bands and frequencies."""
 
+SPEECH_DB = 30.0
+"""Frames at most so many decibels below the loudest ones of their recording count as speech."""
+
+MAX_DEVIATIONS = 3.0
+"""Features normalised over speech are cut off here: quiet frames would be much further away."""
+
 KNEE = 0.8
 """Share of the highest frequency up to which a warp multiplies all frequencies."""
 
@@ -45,7 +51,7 @@ def cut_frames(
     high: float | None = None,
     n_coefficients: int = 13,
     deltas: int = 1,
-    normalise: bool = True,
+    normalise: bool | str = True,
     groups: Any = None,
     squares: bool = False,
     warp: float = 1.0,
@@ -63,7 +69,8 @@ def cut_frames(
     n_coefficients : cepstral coefficients that are kept, for "mfcc"
     deltas : how many times differences over five frames are added, as slopes and curvatures: 0, 1 or 2
     normalise : whether every feature has mean 0 and standard deviation 1 within its recording, so that loudness and
-        microphone matter less
+        microphone matter less. "speech" takes mean and deviation of the frames within 30 dB of the loudest ones alone,
+        and cuts features off at 3 deviations: then pauses and their noise matter less, too
     groups : one name per recording, such as its speaker: every feature is normalised over all recordings of a group
         together, so that what differs between sounds of one speaker stays
     squares : whether ``(x² − 1) / √2`` of every feature x is added, with mean 0 and deviation 1 where x is normal:
@@ -78,7 +85,8 @@ def cut_frames(
     """
     rate = between("a number above 0", 1e-9, 1e12)("rate", rate)
     choice("mfcc", "log-mel")("kind", kind)
-    switch("normalise", normalise)
+    if normalise != "speech":
+        switch("normalise", normalise)
     switch("squares", squares)
     warp = between("a number from 0.5 to 2", 0.5, 2.0)("warp", warp)
     deltas = whole_number("deltas", deltas, 0, 2)
@@ -100,10 +108,11 @@ def cut_frames(
     if n_mels * length > MAX_BANK:
         raise ValueError(f"n_mels={n_mels} bands of a window of {size} samples need too much memory; lower one of them")
     bank = mel_bank(rate, length, n_mels, low, top, warp)
-    tables = []
+    tables, counted = [], []
     for signal in recordings:
         energy = _energies(signal, taper, length, hop, bank)
         table = np.log(np.maximum(energy, FLOOR * max(float(energy.max()), np.finfo(float).tiny)))
+        counted.append(_find_speech(table) if normalise == "speech" else np.ones(len(table), dtype=bool))
         if kind == "mfcc":
             table = dct(table, type=2, norm="ortho", axis=1)[:, :n_coefficients]
         parts = [table]
@@ -111,7 +120,9 @@ def cut_frames(
             parts.append(_slopes(parts[-1]))
         tables.append(np.hstack(parts))
     if normalise:
-        _normalise(tables, group_of)
+        _normalise(tables, counted, group_of)
+    if normalise == "speech":
+        tables = [np.clip(table, -MAX_DEVIATIONS, MAX_DEVIATIONS) for table in tables]
     if squares:
         tables = [np.hstack([table, (table**2 - 1) / np.sqrt(2)]) for table in tables]
     return Ragged.from_list(tables)
@@ -144,17 +155,23 @@ def mel_bank(
     return np.asarray(bank)
 
 
-def _normalise(tables: list[Array], group_of: Array) -> None:
-    """Give every feature mean 0 and standard deviation 1 over the recordings of each group."""
+def _find_speech(table: Array) -> Array:
+    """Which frames are nearly as loud as the loudest ones, by the mean of the logarithms of their bands."""
+    loudness = table.mean(axis=1)
+    return np.asarray(loudness >= np.quantile(loudness, 0.98) - SPEECH_DB * np.log(10) / 10)
+
+
+def _normalise(tables: list[Array], counted: list[Array], group_of: Array) -> None:
+    """Give every feature mean 0 and standard deviation 1 over the frames that count, of all recordings of a group."""
     for group in range(int(group_of.max()) + 1):
         own = np.flatnonzero(group_of == group)
-        values = np.vstack([tables[i] for i in own])
+        values = np.vstack([tables[i][counted[i]] for i in own])
         mean, spread = values.mean(axis=0), values.std(axis=0)
         for i in own:
             tables[i] = (tables[i] - mean) / np.where(spread > 1e-12, spread, 1.0)
 
 
-def _read_groups(groups: Any, n: int, normalise: bool) -> Array:
+def _read_groups(groups: Any, n: int, normalise: bool | str) -> Array:
     """The number of the group of every recording: its own where none are given."""
     if groups is None:
         return np.arange(n)

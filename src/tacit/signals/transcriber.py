@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import shorten
+from tacit.data.parameters import has_length, shorten
 from tacit.data.ragged import Ragged
-from tacit.data.specs import estimator, instance, parameter, positive, whole
+from tacit.data.specs import estimator, instance, parameter, positive, switch, whole
 from tacit.learners import LatentSVM
 from tacit.learners.application import Application
 from tacit.problems.transcript.edits import align_labels, error_rate
@@ -23,6 +23,9 @@ WINDOW = 0.025
 
 FOLDS = 3
 """Folds of recordings on which transcripts are tested."""
+
+WARPS = (0.85, 1.15)
+"""Factors of the frequencies of copies that stand for other voices (Jaitly & Hinton 2013)."""
 
 MIN_TESTED = 6
 """The fewest recordings with a transcript of which some are held out."""
@@ -57,6 +60,8 @@ class Transcriber(Application):
     step : seconds from one frame to the next, the precision of times
     C : factor of the loss
     max_iter : rounds of alignment and learning
+    new_voices : whether to learn from copies with frequencies times 0.85 and 1.15 as well, for speakers who are not in
+        the training data. It takes about four times as long
     random_state, n_jobs, verbose : as in `tacit.LatentSVM`
 
     Attributes
@@ -81,6 +86,7 @@ class Transcriber(Application):
     step: float = parameter(positive, default=0.02)
     C: float = parameter(positive, default=1000.0)
     max_iter: int = parameter(whole(1), default=15)
+    new_voices: bool = parameter(switch, default=False)
     random_state: Any = 0
     n_jobs: int | None = None
     verbose: int = 1
@@ -101,8 +107,10 @@ class Transcriber(Application):
             recording is normalised by itself
         """
         self.check_parameters()
-        X = self._cut(signals, rate, groups)
-        self.model_ = self._learner().fit(X, transcripts)
+        copies = self._copies(signals, rate, groups)
+        is_repeated = len(copies) > 1 and has_length(transcripts)
+        y = [*transcripts] * len(copies) if is_repeated else transcripts
+        self.model_ = self._learner().fit(Ragged.concatenate(copies), y)
         self.rate_ = float(rate)
         self.status_ = self.model_.status_
         return self
@@ -125,7 +133,7 @@ class Transcriber(Application):
         n = len(transcripts)
         if n < MIN_TESTED:
             return None
-        X, seed = self._cut(signals, rate, groups), self.random_state
+        copies, seed = self._copies(signals, rate, groups), self.random_state
         fold = np.random.default_rng(0 if seed is None else seed).permutation(n) % FOLDS
         true: list[list[str]] = []
         found: list[list[str]] = []
@@ -133,9 +141,10 @@ class Transcriber(Application):
             train, test = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
             if len({word for i in train for word in transcripts[i]}) < 2:
                 return None
-            model = self._learner().fit(X[train], [transcripts[i] for i in train])
+            X = Ragged.concatenate([copy[train] for copy in copies])
+            model = self._learner().fit(X, [transcripts[i] for i in train] * len(copies))
             true += [list(transcripts[i]) for i in test]
-            found += [labels.tolist() for labels in model.predict(X[test])]
+            found += [labels.tolist() for labels in model.predict(copies[0][test])]
         pairs = [pair for a, b in zip(true, found, strict=True) for pair in align_labels(a, b)]
         return HeldOut(error_rate(true, found), sum(map(len, true)), pairs)
 
@@ -150,8 +159,13 @@ class Transcriber(Application):
             verbose=self.verbose,
         )
 
-    def _cut(self, signals: Any, rate: float, groups: Any) -> Ragged:
-        return cut_frames(signals, rate, window=WINDOW, step=float(self.step), groups=groups, squares=True)
+    def _copies(self, signals: Any, rate: float, groups: Any) -> list[Ragged]:
+        """The frames to learn from: first the recordings as they are, then those with other frequencies."""
+        return [self._cut(signals, rate, groups, warp) for warp in (1.0, *WARPS * bool(self.new_voices))]
+
+    def _cut(self, signals: Any, rate: float, groups: Any, warp: float = 1.0) -> Ragged:
+        options: dict[str, Any] = {"window": WINDOW, "step": float(self.step), "squares": True, "warp": warp}
+        return cut_frames(signals, rate, normalise="speech", groups=groups, **options)
 
     def _read(self, signals: Any, rate: float, groups: Any) -> Ragged:
         check_is_fitted(self)

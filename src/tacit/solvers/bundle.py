@@ -148,6 +148,7 @@ class Bundle(Solver):
         lower = task.penalty.value(tidy) + plane.value(tidy)
         if lower <= objective + MAX_TIDY_SHARE * max(objective - state.bound, 0.0):
             state.best, state.excess = (tidy, lower), plane.excess
+            state.proven = tidy, lower + plane.excess
         return state
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> BundleState:
@@ -235,9 +236,7 @@ class BundleState(State):
         ``penalty`` is Ω(w).
         """
         self.add_if_new(code, plane, task.penalty)
-        objective = penalty + plane.value(w)
-        if not objective >= self.best[1]:
-            self.best, self.excess = (w, objective), plane.excess
+        self.record(w, penalty + plane.value(w), plane.excess)
 
     def add_if_new(self, code: Array, plane: Plane, penalty: Penalty) -> None:
         """Append a plane unless the model has the same one already."""

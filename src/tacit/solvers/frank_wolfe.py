@@ -223,10 +223,8 @@ class FrankWolfeState(State):
 
     def record_point(self, task: Task, w: Array, code: Array, plane: Plane, dual: Any = None) -> None:
         """Keep the code, and ``w`` with its dual variables if its objective is the best so far."""
-        objective = task.penalty.value(w) + plane.value(w)
         self.codes = (*self.codes, code)[-MAX_CODES:]
-        if not objective >= self.best[1]:
-            self.best, self.excess = (w.copy(), objective), plane.excess
+        if self.record(w.copy(), task.penalty.value(w) + plane.value(w), plane.excess):
             self.best_dual = dual.copy() if dual is not None and dual.has_variables else None
 
 

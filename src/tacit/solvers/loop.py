@@ -76,7 +76,7 @@ class Solution(NamedTuple):
         share = gap / max(abs(self.objective), 1e-300)
         state = f"gap {gap:.2g} ({share:.2g} of the objective) after {steps} steps"
         if self.inference_gap > 0:
-            state += f"; slack rescaling leaves {self.inference_gap:.2g} open, because its inference finds bounds"
+            state += f"; inference leaves {self.inference_gap:.2g} open, because it finds bounds"
         return {
             Status.CONVERGED: f"converged: {state}",
             Status.MAX_ITER: f"not converged: {state}; raise max_iter, raise tol or lower C",
@@ -115,7 +115,8 @@ class State:
     Parameters
     ----------
     w, objective : a point and its objective, in `best`. Where inference finds bounds, that is the objective of the
-        outputs that were found, a lower bound; ``excess`` is how far the true one may be above it
+        outputs that were found, a lower bound; ``excess`` is how far the true one may be above it. ``proven`` is the
+        point whose objective has the lowest upper bound, and that
     bound : a lower bound on the optimum
     """
 
@@ -123,10 +124,23 @@ class State:
 
     def __init__(self, w: Array, objective: float = math.inf, bound: float = -math.inf) -> None:
         self.best: tuple[Array, float] = w, objective
+        self.proven = self.best
         self.bound = bound
         self.excess = 0.0
         self.codes: tuple[Array, ...] = ()  # of planes, for warm starts
         self.gap_then, self.idle = math.inf, 0
+
+    def record(self, w: Array, objective: float, excess: float) -> bool:
+        """Keep a point if it is the best so far, or has the lowest upper bound; returns whether it is the best.
+
+        ``objective`` is of the outputs that were found at ``w``, ``excess`` what inference leaves open.
+        """
+        if not objective + excess >= self.proven[1]:
+            self.proven = w, objective + excess
+        if objective >= self.best[1]:
+            return False
+        self.best, self.excess = (w, objective), excess
+        return True
 
     @property
     def n_planes(self) -> int:
@@ -166,11 +180,13 @@ class State:
         """Everything that `Solver.restore` needs to go on, as arrays and numbers."""
         w, objective = self.best
         best = {"best.w": w, "best.objective": objective, "best.excess": self.excess}
+        if self.excess:
+            best |= {"proven.w": self.proven[0], "proven.objective": self.proven[1]}
         return {**self.simple_fields(), **best, "codes": self.planes()}
 
     def simple_fields(self) -> dict[str, Any]:
         """What checkpoints keep as it is: numbers, and arrays whose shapes do not change."""
-        left_out = ("best", "excess", "codes", *self.unsaved)
+        left_out = ("best", "proven", "excess", "codes", *self.unsaved)
         return {name: value for name, value in vars(self).items() if name not in left_out and name[0] != "_"}
 
     def restore_fields(self, task: Task, snapshot: Mapping[str, Any]) -> None:
@@ -185,6 +201,10 @@ class State:
         w = stored_array(snapshot, "best.w", (task.oracle.n_params,))
         self.best = w, stored_number(snapshot, "best.objective")
         self.excess = stored_number(snapshot, "best.excess", 0) if "best.excess" in snapshot else 0.0
+        self.proven = self.best
+        if "proven.w" in snapshot:
+            w = stored_array(snapshot, "proven.w", (task.oracle.n_params,))
+            self.proven = w, stored_number(snapshot, "proven.objective")
         self.codes = stored_codes(snapshot, "codes", task.oracle.accepts)
 
 
@@ -321,10 +341,11 @@ class Solve:
 
     def verdict(self, now: Solving) -> Status | None:
         line = now.history[-1]
-        if self._is_small(line.objective, line.bound, now.state.excess):
+        objective = now.state.best[1] + now.state.excess
+        if self._is_small(objective, line.bound, now.state.excess):
             return Status.CONVERGED
-        above = line.bound - line.objective
-        if self.solver.is_done(now.state) or above > max(self.tol, 1e-12) * abs(line.objective):
+        above = line.bound - objective
+        if self.solver.is_done(now.state) or above > max(self.tol, 1e-12) * abs(objective):
             return Status.STALLED
         return Status.MAX_ITER if line.iteration >= self.max_iter else None
 
@@ -349,12 +370,17 @@ class Solve:
             status = Status.CONVERGED if is_proven else Status.STALLED if status is Status.CONVERGED else status
         bound = min(state.bound, objective) if status is Status.CONVERGED else state.bound
         ends = state.planes(), history, state.dual(), state.variables()
+        if state.proven[1] < objective and state.proven[0] is not w:  # inference leaves less open there
+            w, least = state.proven[0], objective - excess
+            objective, excess = task.certify(w)
+            excess = max(excess, objective - least)
+            history[-1] = history[-1]._replace(objective=objective)
         part = min(excess, max(objective - bound, 0.0))
         return Solution(w, status, objective, bound, *ends, in_single_precision=is_single, inference_gap=part)
 
     def _with_line(self, state: State, history: tuple[Step, ...]) -> Solving:
         iteration = history[-1].iteration + 1 if history else 0
-        objective = state.best[1] + state.excess
+        objective = min(state.best[1] + state.excess, state.proven[1])
         line = Step(iteration, time.perf_counter() - self._began, objective, state.bound, state.n_planes)
         _check_finite(line)
         return Solving(state, (*history, line))

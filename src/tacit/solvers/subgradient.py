@@ -164,7 +164,5 @@ class SubgradientState(State):
 
     def record_point(self, task: Task, w: Array, code: Array, plane: Any) -> None:
         """Keep the code, and ``w`` if its objective is the best so far."""
-        objective = task.penalty.value(w) + plane.value(w)
         self.codes = (*self.codes, code)[-MAX_CODES:]
-        if not objective >= self.best[1]:
-            self.best, self.excess = (w, objective), plane.excess
+        self.record(w, task.penalty.value(w) + plane.value(w), plane.excess)

@@ -95,9 +95,9 @@ def _make_samples(problem: Problem) -> tuple[Any, Any, Any]:
             # clusters are numbered within each document: two of them in some document are enough
             if len(np.unique(y.values)) == (len(schema.classes) or 2):
                 return X, y, hidden
-        elif len(np.unique(y)) == len(schema.classes):
+        elif len(np.unique(y)) == len(schema.classes) or (not len(schema.classes) and len(np.unique(y)) > 1):
             first = [int(np.flatnonzero(y == label)[0]) for label in schema.classes]
-            order = np.concatenate([first, np.setdiff1d(np.arange(len(y)), first)])
+            order = np.concatenate([first, np.setdiff1d(np.arange(len(y)), first)]).astype(np.int64)
             return X[order], y[order], None if hidden is None else hidden[order]
     raise AssertionError(
         f"{type(problem).__name__}: none of {MAX_DRAWS} random models predicts every label of the schema on "
@@ -201,6 +201,9 @@ def _check_convex(name: str, learner: Learner, model: Any, X: Any, y: Any, known
     agrees("float32 features", clone(learner).fit(_cast(X, np.float32), y, **known))
     weight = np.random.default_rng(1).integers(0, 3, n)
     weight[:3] = 1
+    kept = np.flatnonzero(weight)
+    if model.problem.schema(X[kept], y[kept]).blocks != model.schema_.blocks:
+        weight = np.maximum(weight, 1)  # all samples are needed for the same schema, such as the rules of a grammar
     repeated = np.repeat(np.arange(n), weight)
     weighted = clone(learner).fit(X, y, sample_weight=weight, **known)
     doubled = clone(learner).fit(X[repeated], y[repeated], **_take_rows(known, repeated))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.data.parameters import is_list, shorten
+from tacit.data.parameters import is_list, one_of, shorten
 
 OUTSIDE = "O"
 _TAG = re.compile(r"([BIESLU])-(.+)", re.DOTALL)
@@ -62,13 +62,14 @@ class EntityScores(NamedTuple):
 
 
 def has_entities(tags: Iterable[str]) -> bool:
-    """Whether tags mark entities: all are "O" or a letter of a scheme with a type, and one begins with B or I.
+    """Whether tags mark entities: all are "O" or a letter of a scheme with a type, and one begins with B, I or S.
 
     >>> has_entities(["O", "B-person", "I-person"]), has_entities(["NOUN", "VERB"])
     (True, False)
     """
     kinds = set(_read(tags))
-    return all(tag == OUTSIDE or _TAG.fullmatch(tag) for tag in kinds) and any(tag[:2] in ("B-", "I-") for tag in kinds)
+    is_marked = any(tag[:2] in ("B-", "I-", "S-") for tag in kinds)
+    return is_marked and all(tag == OUTSIDE or _TAG.fullmatch(tag) for tag in kinds)
 
 
 def find_entities(tags: Sequence[str]) -> list[Entity]:
@@ -92,6 +93,34 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
         if own and letter in _ENDS:
             found.append(Entity(start, position + 1, kind))
             is_closed = True
+    return found
+
+
+SCHEMES = ("bio", "iobes")
+
+
+def convert_tags(tags: Sequence[str | None], scheme: str) -> list[str | None]:
+    """The tags of one sentence in another scheme: "bio" (B begins) or "iobes" (also E at the end, S for single tokens).
+
+    Tags in any scheme are read as in `find_entities`, so that IOB1, where I may begin an entity, is converted too. A
+    missing tag (None) stays, and ends the entity before it.
+
+    >>> convert_tags(["B-person", "I-person", "O", "B-place"], "iobes")
+    ['B-person', 'E-person', 'O', 'S-place']
+    """
+    one_of("scheme", scheme, SCHEMES)
+    given = _read(tags, is_optional=True)
+    wrong = [tag for tag in given if tag is not None and tag != OUTSIDE and not _TAG.fullmatch(tag)]
+    if wrong:
+        raise ValueError(f"tags must be 'O' or a letter and a type, such as 'B-person', got {shorten(wrong[0])}")
+    found: list[str | None] = [None if tag is None else OUTSIDE for tag in given]
+    for start, end, kind in find_entities([OUTSIDE if tag is None else tag for tag in given]):
+        if scheme == "iobes" and end - start == 1:
+            found[start] = f"S-{kind}"
+            continue
+        found[start:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - start - 1)]
+        if scheme == "iobes":
+            found[end - 1] = f"E-{kind}"
     return found
 
 

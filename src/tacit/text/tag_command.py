@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
@@ -12,16 +12,24 @@ import numpy as np
 from tacit.commands import (
     INPUT_FILE,
     CommandRun,
+    ask_option,
     c_option,
+    choice_option,
     count_noun,
     examples,
     load_model,
     model_option,
     number_option,
     run_options,
+    write_questions,
 )
 from tacit.data.lines import one_line
+from tacit.data.text_files import TextReader
 from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, confusion_chart, render
+
+if TYPE_CHECKING:
+    from tacit.text.raw_text import RawText
+    from tacit.text.tagger import Tagger
 
 MAX_CONFUSIONS = 15
 """Mistakes that the report lists, the most frequent ones."""
@@ -29,22 +37,45 @@ MAX_CONFUSIONS = 15
 EXAMPLES = examples(
     "tacit tag train.tsv --predict new.txt --out tags",
     "tacit tag train.conllu --test dev.conllu --states 2",
+    "tacit tag train.conll --token 1 --tag 4 --features 2 --unlabelled more.txt --gazetteer city=cities.txt",
     "tacit tag --model tags/model.tacit --predict more.txt --out more",
 )
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("train", type=INPUT_FILE, required=False)
-@click.option("--predict", "wanted", type=INPUT_FILE, help="Words to tag, one per line; a second column is ignored.")
+@click.option(
+    "--predict", "wanted", type=INPUT_FILE, help="Raw text (.txt), or words to tag, one per line; tags are ignored."
+)
 @click.option("--test", type=INPUT_FILE, help="Tagged sentences to test on; without it, a tenth of TRAIN is held out.")
 @model_option("it tags the words of --predict, and nothing is learned.")
 @number_option("--states", 1, "Number of hidden states per tag, from 1 to 64.", most=64)
 @number_option("--epochs", 10, "Number of passes through all sentences.")
 @c_option(0.1, of="of a sentence ")
 @number_option("--min-count", 1, "Smallest number of times that a feature must occur in TRAIN.")
+@click.option("--token", metavar="COLUMN", help="Column of the words, counted from 1, or its name in CoNLL-U files.")
+@click.option("--tag", "tag_column", metavar="COLUMN", help="Column of the tags; without it, the last (CoNLL-U: upos).")
+@click.option("--features", metavar="COLUMNS", help="More columns to use as features, separated by commas: 2,3.")
+@choice_option("--scheme", ["keep", "bio", "iobes"], "Scheme that tags of entities are converted to before learning.")
+@click.option(
+    "--unlabelled", type=INPUT_FILE, help="Text (.txt) or words without tags; clusters of its words become features."
+)
+@click.option("--gazetteer", multiple=True, metavar="TYPE=FILE", help="List of names, one per line; may be repeated.")
+@ask_option("sentences of --predict to tag next")
 @run_options(out="tags", is_parallel=False)
 def tag(
-    run: CommandRun, train: Path | None, wanted: Path | None, test: Path | None, model: Path | None, **options: Any
+    run: CommandRun,
+    train: Path | None,
+    wanted: Path | None,
+    test: Path | None,
+    model: Path | None,
+    unlabelled: Path | None,
+    gazetteer: tuple[str, ...],
+    token: str | None,
+    tag_column: str | None,
+    features: str | None,
+    n_asked: int | None,
+    **options: Any,
 ) -> None:
     """Learn part-of-speech or entity tags from TRAIN, and tag other words.
 
@@ -54,37 +85,54 @@ def tag(
     Tags of entities (B-person, I-person, O and so on) are recognised: whole entities are scored, and tags that cannot
     follow each other are never predicted.
 
-    Writes predictions.tsv for the words of --predict, model.tacit, scores.tsv (and entities.tsv), report.html with
-    scores per tag and a picture of the mistakes, and run.json. Files may be gzipped.
+    Raw text (--predict FILE.txt) is split into sentences and words by rules for languages with spaces between words. A
+    .txt file with one word per line is read as words.
+
+    Writes predictions.tsv for the words of --predict, and predictions.ann (stand-off) for raw text. Writes model.tacit,
+    scores.tsv (and entities.tsv), report.html with scores per tag and a picture of the mistakes, and run.json. Files
+    may be gzipped.
     """
-    from tacit.text.tagged_words import read_tagged, two_columns
+    from tacit.text.tagged_words import read_tagged
     from tacit.text.tagger import Tagger
 
+    if n_asked is not None and wanted is None:
+        raise click.UsageError("--ask chooses among the sentences of --predict; give that, too")
+    columns = {"token": _column("--token", token), "extra": [_column("--features", c) for c in _split(features)]}
     if model is not None:
-        _tag_new(run, model, train, wanted)
+        inputs = {"TRAIN": train, "--test": test, "--unlabelled": unlabelled, "--gazetteer": gazetteer}
+        _tag_new(run, model, inputs, wanted, columns)
         return
     if train is None:
         raise click.UsageError("Missing argument 'TRAIN': tagged sentences to learn from; or give --model")
-    with run.writing(train, wanted, test) as folder:
-        known = read_tagged(train)
-        others = None if wanted is None else read_tagged(wanted)
-        tested = None if test is None else read_tagged(test)
+    lists = _gazetteer_files(gazetteer)
+    with run.writing(train, wanted, test, unlabelled, *lists.values()) as folder:
+        column = _column("--tag", tag_column)
+        known = read_tagged(train, tag=column, **columns)
+        others = None if wanted is None else _read_words(wanted, columns)
+        tested = None if test is None else read_tagged(test, tag=column, **columns)
+        text = None if unlabelled is None else _read_words(unlabelled, {"token": columns["token"], "extra": []}).words
         _check_tags(known, str(train))
         if tested is not None:
             _check_tags(tested, str(test), 1)
         elif len(known.words) < 2:
             raise ValueError(f"{train} has only one sentence; add another to test on, or give --test")
-        tagger = Tagger(**options, random_state=run.seed, verbose=run.verbose)
+        names = {kind: _read_names(path) for kind, path in lists.items()} or None
+        tagger = Tagger(**options, gazetteers=names, random_state=run.seed, verbose=run.verbose)
         run.note(f"learning from {len(known.words)} sentences")
-        scores = tagger.evaluate(*known, *(() if tested is None else tested))
-        tagger.fit(*known)
+        scores = tagger.evaluate(*known, *(() if tested is None else tested), unlabelled=text)
+        tagger.fit(*known, unlabelled=text)
         run.note_status(tagger.status_)
         tagger.save(folder.path("model.tacit"))
         folder.write_text("scores.tsv", _score_lines(scores))
         if scores.entities is not None:
             folder.write_text("entities.tsv", _entity_lines(scores.entities))
         if others is not None:
-            folder.write_text("predictions.tsv", two_columns(others.words, list(tagger.predict(others.words))))
+            _write_tags(folder, others, tagger)
+            if n_asked is not None:
+                asked = tagger.ask(others.words, n_asked, random_state=run.seed)
+                words = [[own[0] if isinstance(own, tuple) else own for own in others.words[i]] for i in asked.rows]
+                sentences = [f"{i + 1}: {' '.join(own)}" for i, own in zip(asked.rows, words, strict=True)]
+                write_questions(folder, sentences, asked.usefulness, [" ".join(own) for own in asked.guesses])
         page = _page(tagger, scores, known, others, str(train), "" if test is None else str(test))
         folder.write_text("report.html", render(page))
         run.record(accuracy=scores.accuracy, baseline=scores.baseline, sentences=len(known.words))
@@ -105,25 +153,106 @@ def _describe_quality(scores: Any) -> str:
     return f"F1 of entities {own:.3f} ({usual:.3f} with the usual tag of each word)"
 
 
-def _tag_new(run: CommandRun, model: Path, train: Path | None, wanted: Path | None) -> None:
+class Words(NamedTuple):
+    """Sentences to tag, and the text that they come from (None if they were given as words)."""
+
+    words: list[list[Any]]
+    raw: RawText | None
+
+
+def _read_words(path: Path, columns: dict[str, Any]) -> Words:
+    """Read raw text, or columns; a .txt file with at most one word in every line, or with tabs, has columns."""
+    from tacit.text.raw_text import is_raw_text, read_raw_text
+    from tacit.text.tagged_words import read_tagged
+
+    if is_raw_text(path) and not _has_columns(path):
+        if columns["extra"]:
+            raise ValueError(f"{path} is raw text, without the columns of --features; give a file that has them")
+        raw = read_raw_text(path)
+        return Words(raw.words, raw)
+    return Words(read_tagged(path, **columns).words, None)
+
+
+def _has_columns(path: Path) -> bool:
+    """Whether every line has a tab, or none has two words."""
+    lines = [line for _, line in TextReader(path).lines() if line.strip()]
+    return all("\t" in line.strip() for line in lines) or all(len(line.split()) < 2 for line in lines)
+
+
+def _write_tags(folder: Any, others: Words, tagger: Tagger) -> list[Any]:
+    """Tag words; write them in two columns, and for raw text the entities (or all words) by their characters."""
+    from tacit.text.entities import find_entities, has_entities
+    from tacit.text.raw_text import stand_off
+    from tacit.text.tagged_words import two_columns
+
+    tags = list(tagger.predict(others.words))
+    words = [[token[0] if isinstance(token, tuple) else token for token in own] for own in others.words]
+    folder.write_text("predictions.tsv", two_columns(words, tags))
+    if others.raw is None:
+        return tags
+    named = has_entities(map(str, tagger.model_.classes_))
+    found: list[tuple[int, int, str]] = []
+    for spans, own in zip(others.raw.spans, tags, strict=True):
+        kinds = list(map(str, own))
+        parts = find_entities(kinds) if named else [(i, i + 1, kind) for i, kind in enumerate(kinds)]
+        found += [(int(spans[first, 0]), int(spans[last - 1, 1]), kind) for first, last, kind in parts]
+    folder.write_text("predictions.ann", stand_off(others.raw.text, found))
+    return tags
+
+
+def _split(columns: str | None) -> list[str]:
+    return [] if columns is None else [column.strip() for column in columns.split(",")]
+
+
+def _column(name: str, value: str | None) -> Any:
+    """A column: a whole number, or a name."""
+    if value is None:
+        return None
+    if not value:
+        raise click.UsageError(f"{name} must name columns, such as 2,3 or upos, got an empty one")
+    return int(value) if value.lstrip("-").isdecimal() else value
+
+
+def _gazetteer_files(given: tuple[str, ...]) -> dict[str, Path]:
+    """The files of --gazetteer by type."""
+    found: dict[str, Path] = {}
+    for text in given:
+        kind, mark, path = text.partition("=")
+        if not (kind and mark and path):
+            raise click.UsageError(f"--gazetteer must be TYPE=FILE, such as city=cities.txt, got {text!r}")
+        if kind in found:
+            raise click.UsageError(f"--gazetteer has two files of the type {kind!r}; join them")
+        found[kind] = INPUT_FILE.convert(path, None, None)
+    return found
+
+
+def _read_names(path: Path) -> list[str]:
+    names = [line.strip() for _, line in TextReader(path, "utf-8-sig").lines() if line.strip()]
+    if not names:
+        raise ValueError(f"{path} is without names; give one per line")
+    return names
+
+
+def _tag_new(
+    run: CommandRun, model: Path, inputs: dict[str, Any], wanted: Path | None, columns: dict[str, Any]
+) -> None:
     """Tag words by the model of an earlier run."""
-    from tacit.text.tagged_words import read_tagged, two_columns
     from tacit.text.tagger import Tagger
 
-    tagger = load_model(model, Tagger, {"TRAIN": train})
+    tagger = load_model(model, Tagger, inputs)
     if wanted is None:
         raise click.UsageError("--model must have words to tag; give --predict FILE")
     with run.writing(model, wanted) as folder:
-        words = read_tagged(wanted).words
-        tags = list(tagger.predict(words))
-        folder.write_text("predictions.tsv", two_columns(words, tags))
+        others = _read_words(wanted, columns)
+        words = others.words
+        tags = _write_tags(folder, others, tagger)
         counts = Counter(tag for own in tags for tag in own)
         n_words = sum(counts.values())
         facts = Facts([("words of", f"{wanted}: {len(words):,} sentences, {n_words:,} words"), ("model", str(model))])
         rows = [(tag, count, f"{count / n_words:.1%}") for tag, count in counts.most_common()]
-        columns = [Column("tag"), Column("words", True), Column("share", True)]
+        heads = [Column("tag"), Column("words", True), Column("share", True)]
         note = Prose("Nothing was learned in this run. The report of the run that learned the model has its quality.")
-        sections = [Section("What was found", [facts, note]), Section("Tags", [Table(columns, rows)])]
+        sections = [Section("What was found", [facts, note]), Section("Tags", [Table(heads, rows)])]
         folder.write_text("report.html", render(Page("Tags of words", f"{n_words:,} words", sections=sections)))
         run.record(words=n_words, tags=dict(counts))
     found = f"tags of {count_noun(n_words, 'word')}"
@@ -187,6 +316,8 @@ def _page(tagger: Any, scores: Any, known: Any, others: Any, train: str, test: s
                 else "the training data have all test words",
             ),
             ("hidden states per tag", tagger.states),
+            *([] if tagger.clusters_ is None else [("words with clusters", f"{tagger.clusters_.words_.size:,}")]),
+            *(("gazetteer", f"{kind}: {len(names):,} names") for kind, names in (tagger.gazetteers or {}).items()),
             ("predictions", "none" if others is None else f"predictions.tsv, {sum(map(len, others.words)):,} words"),
         ]
     )

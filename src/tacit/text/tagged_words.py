@@ -3,33 +3,57 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.data.parameters import entries, file_path, one_of, shorten
+from tacit.data.parameters import entries, file_path, is_whole, one_of, shorten, whole_number
 from tacit.data.reading import MAX_BYTES, find_file, quote
 from tacit.data.text_files import TextReader
 
-CONLLU_COLUMNS = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4}
-"""Columns of CoNLL-U (https://universaldependencies.org/format.html) that can be read."""
+CONLLU_COLUMNS = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4, "feats": 5, "deprel": 7, "misc": 9}
+"""Columns of CoNLL-U (https://universaldependencies.org/format.html) that can be read by name."""
+
+DOCUMENT_START = "-DOCSTART-"
+"""The word of a line that begins a document, in files of the CoNLL-2003 shared task."""
+
+COMMENT = re.compile(r"#\s*[\w.:]+\s*=\s")
+MAX_COLUMN = 1000
 
 
 class TaggedWords(NamedTuple):
-    """Sentences: ``words[i]`` and ``tags[i]`` are lists of the same length; a missing tag is None."""
+    """Sentences: ``words[i]`` and ``tags[i]`` are lists of the same length; a missing tag is None.
 
-    words: list[list[str]]
+    Where more columns were read, every word is a tuple: the word, and its entries in these columns.
+    """
+
+    words: list[list[Any]]
     tags: list[list[str | None]]
 
 
-def read_two_columns(path: str | os.PathLike[str], *, max_bytes: Any = MAX_BYTES) -> TaggedWords:
+def read_two_columns(
+    path: str | os.PathLike[str],
+    *,
+    token: int = 1,
+    tag: int = -1,
+    extra: Sequence[int] = (),
+    max_bytes: Any = MAX_BYTES,
+) -> TaggedWords:
     """Read a file with a word and its tag per line, and an empty line after each sentence.
 
-    Columns are separated by tabs, or by spaces in lines without a tab. Of more than two columns the first is the word
-    and the last the tag. A word without a second column, or with ``_`` there, has a missing tag. Files that end in
-    ``.gz`` are unpacked.
+    Columns are separated by tabs, or by spaces in lines without a tab. A word without a second column, or with ``_``
+    there, has a missing tag. Lines of ``-DOCSTART-`` separate documents and are left out, as are comments of the form
+    ``# name = value``. Files that end in ``.gz`` are unpacked.
+
+    Parameters
+    ----------
+    path : the file
+    token, tag : columns of the word and of the tag, counted from 1; −1 is the last column
+    extra : more columns; words are then tuples
+    max_bytes : bytes that are read at the most
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -38,23 +62,42 @@ def read_two_columns(path: str | os.PathLike[str], *, max_bytes: Any = MAX_BYTES
     ...     read_two_columns(path)
     TaggedWords(words=[['Dogs', 'bark'], ['Cats', 'purr']], tags=[['NOUN', 'VERB'], ['NOUN', None]])
     """
+    first, last = _column("token", token), _column("tag", tag)
+    more = [_column("extra", column) for column in entries("extra", extra, "a list of columns")]
 
-    def read_line(line: str, where: str) -> tuple[str, str | None]:
+    def read_line(line: str, where: str) -> tuple[Any, str | None] | None:
+        if COMMENT.match(line) and "\t" not in line:
+            return None
         columns = line.split("\t") if "\t" in line else line.split()
-        if not columns[0].strip():
+        for name, column in (("token", first), *(("extra", column) for column in more)):
+            if not -len(columns) <= column < len(columns):
+                raise ValueError(
+                    f"{where} has {len(columns)} columns, but {name}={column + (column >= 0)} was asked for; give "
+                    "another column, or add it to the line"
+                )
+        if not columns[first].strip():
             raise ValueError(f"{where} must begin with a word, got {shorten(line)}")
-        tag = columns[-1].strip() if len(columns) > 1 else ""
-        return columns[0], None if tag in ("", "_") else tag
+        has_tag = -len(columns) <= last < len(columns) and last % len(columns) != first % len(columns)
+        found = columns[last].strip() if has_tag else ""
+        word = (columns[first], *(columns[column].strip() for column in more)) if more else columns[first]
+        return word, None if found in ("", "_") else found
 
     return _read_lines(find_file(path, "a file of words and tags"), max_bytes, read_line)
 
 
 def read_conllu(
-    path: str | os.PathLike[str], *, word: str = "form", tag: str = "upos", max_bytes: Any = MAX_BYTES
+    path: str | os.PathLike[str],
+    *,
+    word: str | int = "form",
+    tag: str | int = "upos",
+    extra: Sequence[str | int] = (),
+    max_bytes: Any = MAX_BYTES,
 ) -> TaggedWords:
-    """Read words and tags from columns "form", "lemma", "upos" or "xpos" of a CoNLL-U file.
+    """Read words and tags from columns of a CoNLL-U file.
 
-    Multiword tokens (``3-4``), empty nodes (``5.1``) and comments are left out; a tag ``_`` is missing.
+    A column is one of "form", "lemma", "upos", "xpos", "feats", "deprel" and "misc", or a number from 1 to 10. The
+    columns ``extra`` make every word a tuple. Multiword tokens (``3-4``), empty nodes (``5.1``) and comments are left
+    out; a tag ``_`` is missing.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -65,9 +108,10 @@ def read_conllu(
     TaggedWords(words=[['Dogs']], tags=[['NNS']])
     """
     file = find_file(path, "a CoNLL-U file")
-    first, second = (CONLLU_COLUMNS[one_of(n, v, CONLLU_COLUMNS)] for n, v in (("word", word), ("tag", tag)))
+    first, second = _conllu_column("word", word), _conllu_column("tag", tag)
+    more = [_conllu_column("extra", column) for column in entries("extra", extra, "a list of columns")]
 
-    def read_line(line: str, where: str) -> tuple[str, str | None] | None:
+    def read_line(line: str, where: str) -> tuple[Any, str | None] | None:
         if line.startswith("#"):
             return None
         columns = line.split("\t")
@@ -78,16 +122,39 @@ def read_conllu(
         if not columns[first].strip():
             raise ValueError(f"{where} must have a word in its column {word!r}, got {shorten(line)}")
         found = columns[second].strip()
-        return columns[first], None if found in ("", "_") else found
+        own = (columns[first], *(columns[column].strip() for column in more)) if more else columns[first]
+        return own, None if found in ("", "_") else found
 
     return _read_lines(file, max_bytes, read_line)
 
 
-def read_tagged(path: str | os.PathLike[str], *, max_bytes: Any = MAX_BYTES) -> TaggedWords:
-    """`read_conllu` for files that end in ``.conllu`` or ``.conllu.gz``, `read_two_columns` for all others."""
+def read_tagged(
+    path: str | os.PathLike[str], *, token: Any = None, tag: Any = None, extra: Any = (), max_bytes: Any = MAX_BYTES
+) -> TaggedWords:
+    """`read_conllu` for files that end in ``.conllu`` or ``.conllu.gz``, `read_two_columns` for all others.
+
+    ``token``, ``tag`` and ``extra`` name columns as these do; None for their defaults.
+    """
     file = find_file(path, "a file of words and tags")
     is_conllu = file.name.removesuffix(".gz").endswith(".conllu")
-    return (read_conllu if is_conllu else read_two_columns)(file, max_bytes=max_bytes)
+    names = {"word" if is_conllu else "token": token, "tag": tag}
+    chosen: dict[str, Any] = {name: column for name, column in names.items() if column is not None}
+    reader: Callable[..., TaggedWords] = read_conllu if is_conllu else read_two_columns
+    return reader(file, **chosen, extra=extra, max_bytes=max_bytes)
+
+
+def _column(name: str, value: Any) -> int:
+    """The index of a column that is counted from 1, or from −1 at the end."""
+    if not is_whole(value) or not value or abs(value) > MAX_COLUMN:
+        raise ValueError(f"{name} must be a column, counted from 1, or from -1 at the end; got {name}={shorten(value)}")
+    column = int(value)
+    return column - 1 if column > 0 else column
+
+
+def _conllu_column(name: str, value: Any) -> int:
+    if is_whole(value):
+        return int(whole_number(name, value, 1, 10)) - 1
+    return CONLLU_COLUMNS[one_of(name, value, CONLLU_COLUMNS)]
 
 
 def write_two_columns(path: str | os.PathLike[str], words: Sequence[Any], tags: Sequence[Any]) -> None:
@@ -144,22 +211,22 @@ def _sentences(name: str, given: Any) -> list[list[Any]]:
     return [list(sentence) for sentence in sentences]
 
 
-LineReader = Callable[[str, str], tuple[str, str | None] | None]
+LineReader = Callable[[str, str], tuple[Any, str | None] | None]
 """Takes a line and its name in errors, and returns a word and its tag; None for a line without a word."""
 
 
 def _read_lines(file: Path, max_bytes: Any, read_line: LineReader) -> TaggedWords:
     """Read the sentences of a file, which are separated by empty lines."""
-    words: list[list[str]] = [[]]
+    words: list[list[Any]] = [[]]
     tags: list[list[str | None]] = [[]]
     reader = TextReader(file, max_bytes=max_bytes)
     # only at line feeds: `str.splitlines` also splits at rarer characters that words may have
     for number, line in reader.lines():
         line = line.removeprefix("\ufeff") if number == 1 else line
-        if line.strip():
+        if line.strip() and not line.startswith(DOCUMENT_START):
             found = read_line(line, f"{quote(file)}, line {number}")
             if found is not None:
-                reader.count_fields(2)
+                reader.count_fields(2 if isinstance(found[0], str) else 2 + len(found[0]))
                 words[-1].append(found[0])
                 tags[-1].append(found[1])
         elif words[-1]:

@@ -11,18 +11,33 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import random_numbers, shorten
+from tacit.data.parameters import entries, has_length, random_numbers, shorten
 from tacit.data.ragged import Ragged
-from tacit.data.specs import estimator, instance, parameter, positive, whole
+from tacit.data.specs import choice, estimator, instance, optional, parameter, positive, whole
 from tacit.learners import LatentSVM, StructuredSVM
 from tacit.learners.application import Application
+from tacit.learners.asking import Questions, ask
 from tacit.problems import Chain
 from tacit.problems.chain.tags import read_tags
 from tacit.runtime import Status
 from tacit.runtime.loop import Deadline
 from tacit.solvers import Subgradient
-from tacit.text.entities import OUTSIDE, EntityScores, find_invalid_pairs, has_entities, score_entities
-from tacit.text.words import WordFeatures
+from tacit.text.clusters import WordClusters, match_names, read_gazetteers
+from tacit.text.entities import (
+    OUTSIDE,
+    SCHEMES,
+    EntityScores,
+    convert_tags,
+    find_invalid_pairs,
+    has_entities,
+    score_entities,
+)
+from tacit.text.words import WordFeatures, number_words
+
+
+def _check_gazetteers(name: str, value: Any) -> Any:
+    return read_gazetteers(value)
+
 
 HELD_OUT = 0.1
 """Share of the sentences on which a tagger is tested."""
@@ -73,6 +88,10 @@ class Tagger(Application):
     window : how many words on each side have features
     missed : where tags mark entities (B, I, O and so on), what a token of an entity costs that is tagged "O", relative
         to other wrong tags. Pairs of tags that the scheme rules out are then never predicted
+    scheme : "bio" or "iobes" converts the tags of entities before learning, see `tacit.text.convert_tags`; "keep" does
+        not
+    gazetteers : lists of names by type, such as {"city": ["New York"]}; whether a word is in one is a feature
+    n_clusters : number of clusters of the words of ``unlabelled`` text, at the finest of three levels
     time_budget : stop after this many seconds and keep the model so far; None for no limit
     random_state : seed
     verbose : 1 shows progress on a terminal
@@ -81,6 +100,7 @@ class Tagger(Application):
     ----------
     features_, model_ : the fitted `tacit.text.WordFeatures`, and the learner
     words_ : the words of the training data
+    clusters_ : the `tacit.text.WordClusters` of the unlabelled text; None without such text
     scores_ : `TagScores` of the held-out test, after `evaluate`
     status_ : INTERRUPTED after Ctrl-C, STOPPED at the time budget, CONVERGED after all epochs
 
@@ -93,6 +113,7 @@ class Tagger(Application):
     learned: ClassVar = {
         "model_": instance((LatentSVM, StructuredSVM), "a fitted learner"),
         "features_": instance(WordFeatures, "fitted WordFeatures"),
+        "clusters_": instance((WordClusters, type(None)), "fitted WordClusters, or None"),
     }
 
     states: int = parameter(whole(1, 64), default=1)
@@ -101,16 +122,32 @@ class Tagger(Application):
     min_count: int = parameter(whole(), default=1)
     window: int = parameter(whole(0, 20), default=2)
     missed: float = parameter(positive, default=2.0)
+    scheme: str = parameter(choice("keep", *SCHEMES), default="keep")
+    gazetteers: dict[str, list[str]] | None = parameter(optional(_check_gazetteers), default=None)
+    n_clusters: int = parameter(whole(2, 1 << 16), default=512)
     time_budget: float | None = parameter(lambda name, value: Deadline(value), default=None)
     random_state: Any = 0
     verbose: int = 1
 
-    def fit(self, X: Any, y: Any) -> Tagger:
-        """Learn from sentences (lists of words) and their tags; a missing tag is None."""
+    def fit(self, X: Any, y: Any, unlabelled: Any = None) -> Tagger:
+        """Learn from sentences and their tags.
+
+        Parameters
+        ----------
+        X : sentences, lists of words; or of tuples of a word and more strings, each of which is a feature
+        y : one list of tags per sentence; a missing tag is None
+        unlabelled : more sentences, lists of words without tags, from which clusters of words are learned
+        """
         self.check_parameters()
         seed = int(random_numbers(self.random_state).randint(2**31))
-        features = WordFeatures(window=self.window, min_count=self.min_count)
-        table = features.fit_transform(X)
+        clusters = None
+        if unlabelled is not None:
+            X, more = list(X), entries("unlabelled", unlabelled, "a list of sentences, each a list of words")
+            clusters = WordClusters(self.n_clusters, random_state=seed).fit([*map(_plain_words, X), *more])
+        tokens, n_extra = self._describe(X, clusters)
+        features = WordFeatures(window=self.window, min_count=self.min_count, extra=n_extra)
+        table = features.fit_transform(tokens)
+        y = self._convert(y)
         tags = read_tags(y, table.lengths)
         is_hidden = self.states > 1 or bool(tags.missing.any())
         model = (LatentSVM if is_hidden else StructuredSVM)(
@@ -125,10 +162,39 @@ class Tagger(Application):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # it runs a given number of epochs
             model.fit(table, y)
-        self.features_, self.model_ = features, model
-        self.words_ = np.unique([word for sentence in X for word in sentence])
+        self.features_, self.model_, self.clusters_ = features, model, clusters
+        self.words_ = np.unique([word for sentence in X for word in _plain_words(sentence)])
         self.status_ = model.status_ if model.status_ in (Status.INTERRUPTED, Status.STOPPED) else Status.CONVERGED
         return self
+
+    def _describe(self, X: Any, clusters: WordClusters | None) -> tuple[Any, int]:
+        """The tokens with all their columns, and the number of columns beside the word."""
+        sentences = entries("X", X, "a list of sentences, each a list of words")
+        first = next((sentence[0] for sentence in sentences if has_length(sentence) and len(sentence)), "")
+        n_given = len(first) - 1 if isinstance(first, tuple) else 0
+        number_words(sentences, n_given)
+        words = [_plain_words(sentence) for sentence in sentences]
+        parts: list[Any] = [] if clusters is None else [clusters.columns(words)]
+        lists = read_gazetteers(self.gazetteers or {}).values()
+        parts += [[[(tag,) for tag in own] for own in match_names(words, names)] for names in lists]
+        if not parts:
+            return sentences, n_given
+        found = [
+            [
+                _join_columns(token, *columns)
+                for token, *columns in zip(sentence, *(part[i] for part in parts), strict=True)
+            ]
+            for i, sentence in enumerate(sentences)
+        ]
+        return found, n_given + (0 if clusters is None else clusters.codes_.shape[1]) + len(self.gazetteers or {})
+
+    def _table(self, X: Any) -> Ragged:
+        tokens, n_extra = self._describe(X, self.clusters_)
+        if n_extra != self.features_.extra:
+            more = n_extra - int(self.features_.extra)
+            found = f"{abs(more)} {'more' if more > 0 else 'fewer'}"
+            raise ValueError(f"every word must have as many columns as in training, got {found}; see X in `fit`")
+        return self.features_.transform(tokens)
 
     def _chain(self, tags: Array, is_missing: Array, offsets: Array) -> Chain:
         """The problem; where tags mark entities, with their pairs that are not valid, and with `missed`."""
@@ -144,13 +210,26 @@ class Tagger(Application):
 
     def predict(self, X: Any) -> Ragged:
         """The tags of sentences."""
-        return cast(Ragged, self.model_.predict(self.features_.transform(X)))
+        return cast(Ragged, self.model_.predict(self._table(X)))
+
+    def ask(self, X: Any, k: int = 20, *, random_state: Any = 0) -> Questions:
+        """The sentences of X whose tags a person should give, per word of them; see `tacit.ask`. O(words of X)."""
+        sentences = [list(own) for own in X]
+        table = self._table(sentences)
+        unknown = [[None] * len(own) for own in sentences]
+        costs = np.array([max(len(own), 1) for own in sentences], dtype=np.float64)
+        found = ask(self.model_, table, unknown, k, cost=costs, random_state=random_state)
+        guesses: Any = self.predict([sentences[i] for i in found.rows]) if found.rows.size else []
+        return found._replace(guesses=[[str(tag) for tag in own] for own in guesses])
 
     def score(self, X: Any, y: Any) -> float:
         """The accuracy, over all words with a known tag."""
-        return float(self.model_.score(self.features_.transform(X), y))
+        return float(self.model_.score(self._table(X), self._convert(y)))
 
-    def evaluate(self, X: Any, y: Any, X_test: Any = None, y_test: Any = None) -> TagScores:
+    def _convert(self, y: Any) -> Any:
+        return y if self.scheme == "keep" else [convert_tags(own, self.scheme) for own in y]
+
+    def evaluate(self, X: Any, y: Any, X_test: Any = None, y_test: Any = None, *, unlabelled: Any = None) -> TagScores:
         """Fit another tagger on nine tenths of the sentences and test it on the others, or on given test sentences.
 
         The scores are kept as `scores_`; a fitted tagger stays as it is.
@@ -165,8 +244,8 @@ class Tagger(Application):
             test, train = np.sort(order[:n_test]), np.sort(order[n_test:])
             X_test, y_test = [X[i] for i in test], [y[i] for i in test]
             X, y = [X[i] for i in train], [y[i] for i in train]
-        other = Tagger(**self.get_params()).fit(X, y)
-        self.scores_ = measure(other, X, y, X_test, y_test)
+        other = Tagger(**self.get_params()).fit(X, y, unlabelled)
+        self.scores_ = measure(other, X, self._convert(y), X_test, self._convert(y_test))
         return self.scores_
 
     def check_learned(self) -> None:
@@ -187,6 +266,7 @@ def measure(tagger: Tagger, X: Any, y: Any, X_test: Any, y_test: Any) -> TagScor
     known = ~truth.missing
     if not known.any():
         raise ValueError("all tags in y_test are missing; give some to compare with")
+    X, X_test = ([_plain_words(sentence) for sentence in part] for part in (X, X_test))
     words = [word for sentence in X_test for word in sentence]
     usual = np.array(_usual_tags(X, y, words))
     true, guess = truth.values[known], found.values[known]
@@ -196,7 +276,7 @@ def measure(tagger: Tagger, X: Any, y: Any, X_test: Any, y_test: Any) -> TagScor
     is_new = ~np.isin(np.array(words)[known], tagger.words_)
     right = true == guess
     marked: tuple[EntityScores, ...] = ()
-    if known.all() and has_entities(map(str, tags)):
+    if known.all() and has_entities({*map(str, tags), *map(str, tagger.model_.classes_)}):
         gold = [list(map(str, own)) for own in found.with_values(truth.values)]
         marked = tuple(
             score_entities(gold, [list(map(str, own)) for own in each]) for each in (found, found.with_values(usual))
@@ -210,6 +290,16 @@ def measure(tagger: Tagger, X: Any, y: Any, X_test: Any, y_test: Any) -> TagScor
         int(is_new.sum()),
         *marked,
     )
+
+
+def _plain_words(sentence: Any) -> list[str]:
+    """The words of a sentence whose tokens are words, or tuples that begin with a word."""
+    return [token[0] if isinstance(token, tuple) else token for token in sentence]
+
+
+def _join_columns(token: Any, *columns: tuple[str, ...]) -> tuple[str, ...]:
+    given = token if isinstance(token, tuple) else (token,)
+    return (*given, *(value for column in columns for value in column))
 
 
 def _usual_tags(X: Any, y: Any, words: list[str]) -> list[str]:

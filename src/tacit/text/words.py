@@ -21,6 +21,9 @@ from tacit.runtime.archive import storable
 MAX_COLUMNS = 1 << 30
 """The most columns of hashed features."""
 
+MAX_EXTRA = 1000
+"""The most columns beside the word."""
+
 BEFORE, AFTER = "<s>", "</s>"
 """Padding before the first and after the last word of a sentence."""
 
@@ -63,6 +66,8 @@ class WordFeatures(TransformerMixin, Vocabulary):  # type: ignore[misc]
     prefixes, suffixes : the longest prefix and suffix; 0 for none
     window : how many words on each side have features
     min_count : how often a feature must occur in training to get a column; hashed features always have one
+    extra : number of further columns per word. Tokens are then tuples of a word and so many strings. Each is a feature
+        of the word and of the words next to it; an empty string is not a feature
     columns : None numbers the features of the training sentences and leaves out others. A number hashes all features
         into so many columns: nothing is learned, and different features may share a column
 
@@ -82,6 +87,7 @@ class WordFeatures(TransformerMixin, Vocabulary):  # type: ignore[misc]
     window: int = parameter(whole(0, 20), default=2)
     min_count: int = parameter(whole(), default=1)
     columns: int | None = parameter(optional(whole(1, MAX_COLUMNS)), default=None)
+    extra: int = parameter(whole(0, MAX_EXTRA), default=0)
 
     def fit(self, X: Any, y: Any = None) -> WordFeatures:
         """Number the features of these sentences, each a list of words."""
@@ -91,7 +97,7 @@ class WordFeatures(TransformerMixin, Vocabulary):  # type: ignore[misc]
     def fit_transform(self, X: Any, y: Any = None) -> Ragged:
         """`fit`, and return the features of the same sentences."""
         check_parameters(self)
-        words, ids, offsets = number_words(X)
+        words, ids, offsets = number_words(X, int(self.extra))
         self.vocabularies_: dict[str, dict[str, int]] = {}
         width = 0
         for template, values, codes in () if self.columns else self._template_codes(words, ids, offsets):
@@ -105,7 +111,7 @@ class WordFeatures(TransformerMixin, Vocabulary):  # type: ignore[misc]
     def transform(self, X: Any) -> Ragged:
         """Make one sparse table of features per sentence."""
         check_is_fitted(self, "n_columns_")
-        return self._make_table(*number_words(X))
+        return self._make_table(*number_words(X, int(self.extra)))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """The names of the columns, such as ``suffix 3[0]=ing``; hashed columns are numbered."""
@@ -137,6 +143,8 @@ class WordFeatures(TransformerMixin, Vocabulary):  # type: ignore[misc]
         for far in range(1, int(self.window) + 1):
             near = [kind for kind in NEIGHBOUR_KINDS if far == 1 or kind == "lower"]
             templates += [Template(kind, offset) for offset in (-far, far) for kind in near]
+        near_offsets = (0, -1, 1) if self.window else (0,)
+        templates += [Template(f"extra {e}", o) for e in range(1, int(self.extra) + 1) for o in near_offsets]
         return templates
 
     def _template_codes(self, words: Sequence[str], ids: Array, offsets: Array) -> Iterable[Any]:
@@ -167,18 +175,23 @@ class WordFeatures(TransformerMixin, Vocabulary):  # type: ignore[misc]
         return Ragged(_indicator_table(columns, self.n_columns_), offsets)
 
 
-def number_words(X: Any) -> tuple[list[str], Array, Array]:
-    """The different words in the order of first use, the index of every word among them, and where sentences begin."""
+def number_words(X: Any, extra: int = 0) -> tuple[list[Any], Array, Array]:
+    """The different words in the order of first use, the index of every word among them, and where sentences begin.
+
+    With ``extra``, words are tuples of a word and so many other strings.
+    """
     if isinstance(X, Ragged):
         X = list(X)
     sentences = entries("X", X, "a list of sentences, each a list of words")
     if not sentences:
         raise ValueError("X is empty; give at least one sentence")
-    numbers: dict[str, int] = {}
+    numbers: dict[Any, int] = {}
     flat: list[int] = []
     sizes = np.empty(len(sentences), dtype=np.int64)
     for i, sentence in enumerate(sentences):
-        if not is_list_of_text(sentence):
+        if extra:
+            _check_tuples(sentence, i, 1 + extra)
+        elif not is_list_of_text(sentence):
             raise ValueError(f"X[{i}] must be a list of strings, the words of a sentence; got {shorten(sentence)}")
         sizes[i] = len(sentence)
         if not sizes[i]:
@@ -187,14 +200,28 @@ def number_words(X: Any) -> tuple[list[str], Array, Array]:
     return list(numbers), np.array(flat, dtype=np.int64), np.concatenate([[0], np.cumsum(sizes)])
 
 
+def _check_tuples(sentence: Any, i: int, size: int) -> None:
+    """Refuse a sentence that is not a list of tuples of so many strings."""
+    if not isinstance(sentence, list | tuple):
+        raise ValueError(f"X[{i}] must be a list of tuples, the tokens of a sentence; got {shorten(sentence)}")
+    for token in sentence:
+        if not isinstance(token, tuple) or len(token) != size or not all(isinstance(part, str) for part in token):
+            raise ValueError(
+                f"X[{i}] must have tokens of {size} strings, a word and {size - 1} more columns; got {shorten(token)}"
+            )
+
+
 def _name(template: Template) -> str:
     return f"{template.kind}[{template.offset}]"
 
 
-def _values_of_words(name: str, words: Sequence[str]) -> tuple[list[str], Array]:
+def _values_of_words(name: str, words: Sequence[Any]) -> tuple[list[str], Array]:
     """The different values of a kind of feature, and the index of the value of every word; −1 for none."""
     kind, _, size = name.partition(" ")
+    if words and isinstance(words[0], tuple):
+        words = [word[int(size) if kind == "extra" else 0] for word in words]
     plain: dict[str, WordFunction] = {"word": str, "lower": str.lower, "shape": word_shape}
+    plain["extra"] = lambda value: value or None
     function = plain[kind] if kind in plain else {"prefix": prefix, "suffix": suffix}[kind](int(size))
     numbers: dict[str, int] = {}
     found = [-1 if (value := function(word)) is None else numbers.setdefault(value, len(numbers)) for word in words]

@@ -1,4 +1,4 @@
-"""Tables of boxes in files: CSV, VOC XML and COCO JSON, read and written.
+"""Tables of boxes in files: CSV, VOC XML and COCO JSON, read and written; `tacit.vision.box_formats` has others.
 
 A bounding box is (x_min, y_min, x_max, y_max) in pixels, x to the right, y down, the upper left corner of the image at
 (0, 0); it covers ``x_max − x_min`` pixels across. Formats that count otherwise are converted. Relative paths are tried
@@ -30,23 +30,16 @@ from tacit.vision.boxes import MAX_SIDE, BoxTable, check_table, path_parts
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 SIDES = ("width", "height")
+OTHER_NAMES = {"filename": "file", "label": "class"}
+"""Names of columns in tables of other programs."""
 _MAX_XML = 10_000_000
-
-
-def read_table(path: Any) -> BoxTable:
-    """Boxes from a file or folder; its ending says in which format."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"table must be a BoxTable or the path of one, got {type(path).__name__}")
-    file = find_path(path)
-    if os.path.isdir(file) or file.suffix.lower() == ".xml":
-        return boxes_voc(file)
-    return boxes_coco(file) if file.suffix.lower() == ".json" else boxes_csv(file)
 
 
 def boxes_csv(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxTable:
     """Boxes from a table with the columns file, xmin, ymin, xmax, ymax, and optionally class, width, height.
 
-    A table of more than ``max_bytes`` bytes is refused.
+    The first column may be named filename, as in tables of TensorFlow. Commas, semicolons or tabs separate columns,
+    with decimal points in numbers. A table of more than ``max_bytes`` bytes is refused.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -55,16 +48,16 @@ def boxes_csv(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxTa
     array([[ 1. ,  2. , 30. , 40.5]])
     """
     file = find_file(path, "a table of boxes")
-    table = read_csv(file, ("file", *CORNERS), max_bytes=max_bytes)
+    table = read_csv(file, ("file", *CORNERS), max_bytes=max_bytes, delimiters=",;\t", other_names=OTHER_NAMES)
     at = {name: j for j, name in enumerate(table.columns)}  # of two columns with one name the last counts
     kind, sides = at.get("class"), [at.get(name) for name in ("width", "height")]
     rows = []
     for number, row in table.rows:
-        where = _Place(file, "line", number)
-        corners = [_number(row[at[name]], where, name) for name in CORNERS]
-        size = [_size(None if j is None else row[j], where, name) for j, name in zip(sides, SIDES, strict=True)]
-        rows.append(_Row(where, row[at["file"]] or "", "" if kind is None else row[kind] or "", corners, size))
-    return _make_table(file, rows)
+        where = Place(file, "line", number)
+        corners = [read_number(row[at[name]], where, name) for name in CORNERS]
+        size = [read_size(None if j is None else row[j], where, name) for j, name in zip(sides, SIDES, strict=True)]
+        rows.append(BoxRow(where, row[at["file"]] or "", "" if kind is None else row[kind] or "", corners, size))
+    return make_table(file, rows)
 
 
 def boxes_voc(path: str | os.PathLike[str]) -> BoxTable:
@@ -85,7 +78,7 @@ def boxes_voc(path: str | os.PathLike[str]) -> BoxTable:
     files = sorted(folder.glob("*.xml")) if os.path.isdir(folder) else [find_file(folder, "a VOC annotation")]
     if not files:
         raise FileNotFoundError(f"{quote(folder)} contains no *.xml files")
-    return _make_table(folder, [row for file in files for row in _voc_rows(file)])
+    return make_table(folder, [row for file in files for row in _voc_rows(file)])
 
 
 def boxes_coco(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxTable:
@@ -115,13 +108,13 @@ def boxes_coco(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxT
         images = {image["id"]: image for image in lists["images"]}
         names = {kind["id"]: str(kind["name"]) for kind in lists["categories"]}
         notes = enumerate(lists["annotations"])
-        rows = [_coco_row(_Place(file, "annotation", i), note, images, names) for i, note in notes]
+        rows = [_coco_row(Place(file, "annotation", i), note, images, names) for i, note in notes]
     except (KeyError, TypeError) as error:
         raise ValueError(f"{quote(file)} is not a COCO file: {reason(error)} is missing or malformed") from error
-    return _make_table(file, rows)
+    return make_table(file, rows)
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """Where something stands in a file; the text is made for errors alone, as tables can have millions of rows."""
 
     file: Path
@@ -132,7 +125,7 @@ class _Place(NamedTuple):
         return f"{quote(self.file)}, {self.what} {self.number}"
 
 
-class _Row(NamedTuple):
+class BoxRow(NamedTuple):
     where: Any
     file: str
     name: str
@@ -140,19 +133,19 @@ class _Row(NamedTuple):
     size: Sequence[int]
 
 
-def _voc_rows(file: Path) -> Iterable[_Row]:
-    root = _safe_tree(file)
+def _voc_rows(file: Path) -> Iterable[BoxRow]:
+    root = safe_tree(file)
     if root.tag != "annotation":
         raise ValueError(f"{quote(file)} contains <{shorten(root.tag)}>, not a VOC <annotation>")
     image = root.findtext("filename") or f"{file.stem}.jpg"
-    size = [_size(root.findtext(f"size/{name}"), quote(file), name) for name in SIDES]
+    size = [read_size(root.findtext(f"size/{name}"), quote(file), name) for name in SIDES]
     for i, thing in enumerate(root.iter("object")):
-        where = _Place(file, "object", i)
-        left, top, right, bottom = (_number(thing.findtext(f"bndbox/{n}"), where, n) for n in CORNERS)
-        yield _Row(where, image, (thing.findtext("name") or "").strip(), (left - 1, top - 1, right, bottom), size)
+        where = Place(file, "object", i)
+        left, top, right, bottom = (read_number(thing.findtext(f"bndbox/{n}"), where, n) for n in CORNERS)
+        yield BoxRow(where, image, (thing.findtext("name") or "").strip(), (left - 1, top - 1, right, bottom), size)
 
 
-def _safe_tree(file: Path) -> ElementTree.Element:
+def safe_tree(file: Path) -> ElementTree.Element:
     """An XML document without a document type, hence without entities that it defines itself."""
     content = read_bytes(file, _MAX_XML)
 
@@ -168,7 +161,7 @@ def _safe_tree(file: Path) -> ElementTree.Element:
         raise ValueError(f"{quote(file)} is truncated, not XML, or refused ({reason(error)})") from error
 
 
-def _coco_row(where: _Place, note: Any, images: dict[Any, Any], names: dict[Any, str]) -> _Row:
+def _coco_row(where: Place, note: Any, images: dict[Any, Any], names: dict[Any, str]) -> BoxRow:
     if note["image_id"] not in images or note["category_id"] not in names:
         image, kind = shorten(note["image_id"]), shorten(note["category_id"])
         raise ValueError(f"{where} names image {image} and category {kind}; one of them is not in the file")
@@ -176,13 +169,13 @@ def _coco_row(where: _Place, note: Any, images: dict[Any, Any], names: dict[Any,
     box = note["bbox"]
     if not isinstance(box, list) or len(box) != 4:
         raise ValueError(f"{where}: bbox is {shorten(box)}, but must be [x, y, width, height]")
-    left, top, width, height = (_number(value, where, "bbox") for value in box)
-    size = [_size(image.get(name), where, name) for name in SIDES]
+    left, top, width, height = (read_number(value, where, "bbox") for value in box)
+    size = [read_size(image.get(name), where, name) for name in SIDES]
     name = names[note["category_id"]]
-    return _Row(where, str(image["file_name"]), name, (left, top, left + width, top + height), size)
+    return BoxRow(where, str(image["file_name"]), name, (left, top, left + width, top + height), size)
 
 
-def _number(text: Any, where: Any, name: str) -> float:
+def read_number(text: Any, where: Any, name: str) -> float:
     try:
         value = float(text)
     except (TypeError, ValueError, OverflowError):  # not a number, or one of 400 digits
@@ -192,15 +185,15 @@ def _number(text: Any, where: Any, name: str) -> float:
     return value
 
 
-def _size(text: Any, where: Any, name: str) -> int:
+def read_size(text: Any, where: Any, name: str) -> int:
     """Pixels across or down; −1 where the file has nothing or 0."""
-    value = _number(text or 0, where, name)
+    value = read_number(text or 0, where, name)
     if value > MAX_SIDE:
         raise ValueError(f"{where}: {name} is {value:g} pixels, but must be at most {MAX_SIDE:g}")
     return int(value) if value >= 1 else -1
 
 
-def _make_table(file: Path, rows: list[_Row]) -> BoxTable:
+def make_table(file: Path, rows: list[BoxRow]) -> BoxTable:
     if not rows:
         raise ValueError(f"{quote(file)} contains no boxes")
     for row in rows:
@@ -225,8 +218,12 @@ def _make_table(file: Path, rows: list[_Row]) -> BoxTable:
     )
 
 
-def write_boxes_csv(path: str | os.PathLike[str], table: BoxTable, scores: Any = None) -> None:
+def write_boxes_csv(
+    path: str | os.PathLike[str], table: BoxTable, scores: Any = None, sources: Sequence[str] | None = None
+) -> None:
     """Write a table with the columns file, class, width, height, xmin, ymin, xmax, ymax, and score where given.
+
+    ``sources`` says where each box is from, such as "drawn" or "found"; it is the last column where given.
 
     >>> import tempfile
     >>> table = BoxTable(np.array(["a.jpg"]), np.array(["cat"]), np.array([[1, 2, 30, 40.5]]), np.array([[50, 60]]))
@@ -237,16 +234,18 @@ def write_boxes_csv(path: str | os.PathLike[str], table: BoxTable, scores: Any =
     a.jpg,cat,50,60,1,2,30,40.5,0.5
     <BLANKLINE>
     """
-    table, ranks = _check_rows(table, scores)
+    table, ranks = check_rows(table, scores)
     head = ["file", "class", "width", "height", *CORNERS, *([] if ranks is None else ["score"])]
+    head += [] if sources is None else ["source"]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(head)
     for i, (file, name) in enumerate(zip(table.files, table.y, strict=True)):
         pixels = [side if side > 0 else "" for side in table.sizes[i].tolist()]
-        score = [] if ranks is None else [_short(ranks[i])]
-        writer.writerow([file, name, *pixels, *map(_short, table.boxes[i]), *score])
-    _write(file_path("path", path), stream.getvalue())
+        score = [] if ranks is None else [short_number(ranks[i])]
+        score += [] if sources is None else [sources[i]]
+        writer.writerow([file, name, *pixels, *map(short_number, table.boxes[i]), *score])
+    write_text(file_path("path", path), stream.getvalue())
 
 
 def write_boxes_voc(folder: str | os.PathLike[str], table: BoxTable, scores: Any = None) -> None:
@@ -261,7 +260,7 @@ def write_boxes_voc(folder: str | os.PathLike[str], table: BoxTable, scores: Any
     ...     "<xmin>1</xmin>" in (Path(folder) / "a.xml").read_text()
     True
     """
-    table, ranks = _check_rows(table, scores)
+    table, ranks = check_rows(table, scores)
     rows: dict[str, list[int]] = {}
     for i, file in enumerate(table.files):
         rows.setdefault(str(file), []).append(i)
@@ -280,22 +279,22 @@ def write_boxes_voc(folder: str | os.PathLike[str], table: BoxTable, scores: Any
         raise OSError(error.errno, f"the folder {quote(path)} cannot be created: {error.strerror}") from error
     for name, file in names.items():
         root = ElementTree.Element("annotation")
-        _add(root, "filename", file)
+        add_element(root, "filename", file)
         width, height = table.sizes[rows[file][0]].tolist()
         if min(width, height) > 0:
-            _add(_add(root, "size"), "width", width)
-            _add(root[-1], "height", height)
-            _add(root[-1], "depth", 3)
+            add_element(add_element(root, "size"), "width", width)
+            add_element(root[-1], "height", height)
+            add_element(root[-1], "depth", 3)
         for i in rows[file]:
-            thing = _add(root, "object")
-            _add(thing, "name", table.y[i])
+            thing = add_element(root, "object")
+            add_element(thing, "name", table.y[i])
             if ranks is not None:
-                _add(thing, "confidence", _short(ranks[i]))
-            corners = _add(thing, "bndbox")
+                add_element(thing, "confidence", short_number(ranks[i]))
+            corners = add_element(thing, "bndbox")
             for corner, value in zip(CORNERS, table.boxes[i] + [1, 1, 0, 0], strict=True):
-                _add(corners, corner, _short(value))
+                add_element(corners, corner, short_number(value))
         ElementTree.indent(root)
-        _write(path / f"{name}.xml", ElementTree.tostring(root, encoding="unicode") + "\n")
+        write_text(path / f"{name}.xml", ElementTree.tostring(root, encoding="unicode") + "\n")
 
 
 def write_boxes_coco(path: str | os.PathLike[str], table: BoxTable, scores: Any = None) -> None:
@@ -308,7 +307,7 @@ def write_boxes_coco(path: str | os.PathLike[str], table: BoxTable, scores: Any 
     ...     json.loads((Path(folder) / "found.json").read_text())["annotations"][0]["bbox"]
     [1.0, 2.0, 30.0, 40.0]
     """
-    table, ranks = _check_rows(table, scores)
+    table, ranks = check_rows(table, scores)
     images: dict[str, dict[str, Any]] = {}
     kinds = {str(name): k for k, name in enumerate(np.unique(table.y).tolist(), start=1)}
     notes = []
@@ -322,10 +321,10 @@ def write_boxes_coco(path: str | os.PathLike[str], table: BoxTable, scores: Any 
         notes.append(note if ranks is None else note | {"score": float(ranks[i])})
     categories = [{"id": k, "name": name} for name, k in kinds.items()]
     content = {"images": list(images.values()), "categories": categories, "annotations": notes}
-    _write(file_path("path", path), json.dumps(content, indent=1) + "\n")
+    write_text(file_path("path", path), json.dumps(content, indent=1) + "\n")
 
 
-def _check_rows(table: BoxTable, scores: Any) -> tuple[BoxTable, Array | None]:
+def check_rows(table: BoxTable, scores: Any) -> tuple[BoxTable, Array | None]:
     """The table, if every box has an area, and finite scores, one per box."""
     table = check_table(table)
     n, boxes = len(table.files), table.boxes
@@ -340,7 +339,7 @@ def _check_rows(table: BoxTable, scores: Any) -> tuple[BoxTable, Array | None]:
     return table, ranks
 
 
-def _write(file: Path, text: str) -> None:
+def write_text(file: Path, text: str) -> None:
     try:
         file.write_bytes(text.encode("utf-8"))
     except UnicodeEncodeError as error:
@@ -351,13 +350,13 @@ def _write(file: Path, text: str) -> None:
         raise OSError(getattr(error, "errno", None) or 0, f"{quote(file)} could not be written: {cause}") from error
 
 
-def _add(parent: ElementTree.Element, tag: str, text: Any = None) -> ElementTree.Element:
+def add_element(parent: ElementTree.Element, tag: str, text: Any = None) -> ElementTree.Element:
     child = ElementTree.SubElement(parent, tag)
     child.text = None if text is None else str(text)
     return child
 
 
-def _short(value: Any) -> str:
+def short_number(value: Any) -> str:
     """The shortest text of a number that keeps its value: 30, not 30.0."""
     number = float(value)
     return str(int(number)) if number.is_integer() else repr(number)

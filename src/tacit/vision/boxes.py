@@ -367,7 +367,7 @@ def match_rows(table: BoxTable, files: Sequence[Any], y: Any = None, *, several:
     if labels is not None and len(labels) != len(files):
         raise ValueError(f"y must have one class per image, got {len(labels)} for {len(files)} images")
     rows = np.full(len(files), -1)
-    for i, own in enumerate(_rows_by_file(table, files)):
+    for i, own in enumerate(rows_by_file(table, files)):
         if len(own) > 1 and several == "error":
             raise ValueError(
                 f"image {quote(str(files[i]))} has {len(own)} boxes (rows {own[0]} and {own[1]} of the table); keep "
@@ -387,16 +387,28 @@ def match_rows(table: BoxTable, files: Sequence[Any], y: Any = None, *, several:
     return rows
 
 
-def _rows_by_file(table: BoxTable, files: Sequence[Any]) -> list[list[int]]:
-    """The rows of every file, by the end of its path."""
+def rows_by_file(table: BoxTable, files: Sequence[Any], missing: list[int] | None = None) -> list[list[int]]:
+    """The rows of every file, by the end of its path.
+
+    A row without a file is an error; where ``missing`` is a list, a file of the same stem is taken if there is exactly
+    one, and rows without any are added to the list.
+    """
     paths = [path_parts(file) for file in files]
     by_name: dict[str, list[int]] = {}
     for i, path in enumerate(paths):
         by_name.setdefault(path[-1], []).append(i)
+    by_stem: dict[str, list[int]] = {}
+    for i, path in enumerate(paths if missing is not None else ()):
+        by_stem.setdefault(PurePosixPath(path[-1]).stem, []).append(i)
     found: list[list[int]] = [[] for _ in files]
     for row, name in enumerate(table.files):
         wanted = path_parts(name)
         fits = [i for i in by_name.get(wanted[-1], ()) if paths[i][-len(wanted) :] == wanted]
+        if not fits and missing is not None:
+            fits = by_stem.get(PurePosixPath(wanted[-1]).stem, [])
+            if len(fits) != 1:
+                missing.append(row)
+                continue
         if not fits:
             known = ", ".join(one_line("/".join(path[-2:]), 80) for path in paths[:3])
             raise ValueError(

@@ -82,7 +82,14 @@ class Recipe(NamedTuple):
 
 
 def choose_detector(
-    maps: WindowMaps, y: Array, classes: Array, drawn: Array, latent_C: float, settings: dict[str, Any], types: int = 1
+    maps: WindowMaps,
+    y: Array,
+    classes: Array,
+    drawn: Array,
+    latent_C: float,
+    settings: dict[str, Any],
+    types: int = 1,
+    tries_latent: bool = True,
 ) -> Recipe:
     """The detector for these photos.
 
@@ -94,11 +101,12 @@ def choose_detector(
     latent_C : C of the latent SVM
     settings : verbose, n_jobs and random_state of learners, and parts: pieces of a window across, and down
     types : hidden types of the object; more than one needs drawn boxes
+    tries_latent : whether a latent SVM may refine the detector of drawn boxes
     """
     unit = mean_length(maps)  # so that C means the same for any features
     maps = maps.with_values((maps.values / unit).astype(maps.values.dtype))
     search = _Search(maps, y, classes, drawn, latent_C, settings)
-    found = search.learn_from_labels() if search.known.size < 2 else search.learn_from_boxes(types)
+    found = search.learn_from_labels() if search.known.size < 2 else search.learn_from_boxes(types, tries_latent)
     return found._replace(own=found.own / unit, shared=found.shared / unit, is_interrupted=search.is_interrupted)
 
 
@@ -172,7 +180,7 @@ class _Search:
         others = {"component": by_component, "latent SVM": by_latent}
         return Recipe(own[:, None], shared, method, evidence, advice, latent.steps, others)
 
-    def learn_from_boxes(self, types: int) -> Recipe:
+    def learn_from_boxes(self, types: int, tries_latent: bool) -> Recipe:
         """The shared detector first; the latent step only where it helps on held-out boxes.
 
         The latent step is not tried with types, nor with windows of several pieces, which are for hand-made features:
@@ -186,7 +194,7 @@ class _Search:
             some = known[:: -(-known.size // MAX_CHOOSING)]
             C, by_C = self._choose_C(windows, some)
             evidence |= by_C
-            if types == 1 and self.settings.get("parts", 1) == 1:
+            if tries_latent and types == 1 and self.settings.get("parts", 1) == 1:
                 by_shared, by_latent = self._try_latent(windows, some, C)
                 evidence |= {"held-out mean IoU, shared": by_shared, "held-out mean IoU, shared and latent": by_latent}
                 takes_latent = by_latent > by_shared + ENOUGH_GAIN
@@ -338,6 +346,36 @@ def learn_shared(maps: WindowMaps, windows: Array, C: float, parts: int = 1, **s
     model = StructuredSVM(problem, C=C, tol=TOLERANCE, **settings)
     is_interrupted = _fit_quietly(model, maps, np.zeros(len(maps), int), windows)
     return np.asarray(model.weights_["window"].ravel()), is_interrupted
+
+
+def hold_out_scores(
+    maps: WindowMaps, training: WindowMaps, drawn: Array, C: float, others: Array, **settings: Any
+) -> tuple[Array, Array]:
+    """Scores of windows by shared detectors, each learned without the photos that it scores.
+
+    Parameters
+    ----------
+    maps : reduced maps with windows
+    training : the same maps with the windows to learn from
+    drawn : (n, 4) a drawn box per photo, NaN where there is none
+    C : of the detectors
+    others : photos without a box that are scored by a detector of all boxes
+    settings : of `learn_shared`
+
+    Returns the photos that were scored, and the scores of their windows, photo after photo.
+    """
+    unit = mean_length(maps)
+    scaled, training = (own.with_values((own.values / unit).astype(own.values.dtype)) for own in (maps, training))
+    windows, known = nearest_windows(training, drawn), np.flatnonzero(~np.isnan(drawn).any(axis=1))
+    count = min(FOLDS, known.size)
+    parts = [(np.delete(known, np.s_[k::count]), known[k::count]) for k in range(count)] + [(known, others)]
+    rows, scores = [], []
+    for train, test in parts:
+        if len(test):
+            weights, _ = learn_shared(training[train], windows[train], C, **settings)
+            rows.append(test)
+            scores.append(window_scores(scaled[test], weights))
+    return np.concatenate(rows), np.concatenate(scores)
 
 
 class TypeWindows(NamedTuple):

@@ -22,7 +22,15 @@ from tacit.problems import Multiclass
 from tacit.runtime import Status
 from tacit.vision.boxes import FoundBoxes, overlap
 from tacit.vision.detection import Detection
-from tacit.vision.detectors import LABEL_WINDOWS, LATENT_C, Recipe, choose_detector
+from tacit.vision.detectors import (
+    LABEL_WINDOWS,
+    LATENT_C,
+    MIN_DRAWN,
+    SHARED_C,
+    Recipe,
+    choose_detector,
+    hold_out_scores,
+)
 from tacit.vision.maps.handmade import handmade_maps
 from tacit.vision.maps.lite0 import default_network
 from tacit.vision.maps.network import NetworkMap, read_features
@@ -37,6 +45,16 @@ from tacit.vision.maps.window_maps import (
     window_scores,
 )
 from tacit.vision.photos import image_sources, photo_pixels
+from tacit.vision.several_objects import (
+    FACTS,
+    Detections,
+    largest_boxes,
+    learn_objects,
+    leave_out_other_objects,
+    probabilities,
+    propose_boxes,
+    read_truths,
+)
 from tacit.vision.whole_objects import find_whole_objects, learn_maps
 
 LABEL_C = (10.0, 100.0, 1000.0)
@@ -50,6 +68,7 @@ HANDMADE_PARTS = 4
 BACKGROUND = ("background", "negatives", "none")
 """Classes of photos without an object: they teach what the other classes are not, and get no box."""
 EXTENTS = ("auto", "part", "whole")
+OBJECTS = ("auto", "one", "several")
 WHOLE_SIDE = 640
 """Longest side of photos for boxes around whole objects, in pixels: their maps must be finer than those of windows."""
 
@@ -76,6 +95,8 @@ class Locator(Application):
         One detector with types is then shared by all classes
     extent : what boxes of labels alone enclose: "whole" for the whole object, "part" for the part that separates the
         classes best, such as heads. "auto" prefers the whole object; with drawn boxes these show the extent
+    objects : how many objects a photo has: "one", "several" (their number is learned from drawn boxes of at least four
+        photos), or "auto": several where a photo has several drawn boxes. See `detect`
     cache : a folder that keeps feature maps
     spool : a folder for temporary files with all feature maps; only their principal components are then in memory.
         The result is the same
@@ -104,7 +125,7 @@ class Locator(Application):
         "schema_": instance(Schema, "a schema"),
         "coef_": table(None),
         "temperature_": positive,
-        "labeller_": instance(StructuredSVM, "a fitted StructuredSVM", problem=Multiclass),
+        "labeller_": optional(instance(StructuredSVM, "a fitted StructuredSVM, or None", problem=Multiclass)),
         "mean_": table(None),
         "scale_": table(None),
         "found_boxes_": table(None, 4),
@@ -117,6 +138,7 @@ class Locator(Application):
     parts: int | None = parameter(optional(whole(1, 8)), default=None)
     types: int = parameter(whole(1, MAX_TYPES), default=1)
     extent: str = parameter(choice(*EXTENTS), default="auto")
+    objects: str = parameter(choice(*OBJECTS), default="auto")
     cache: str | os.PathLike[str] | None = None
     spool: str | os.PathLike[str] | None = None
     random_state: int = parameter(whole(0, 2**32 - 1), default=0)
@@ -138,7 +160,10 @@ class Locator(Application):
     def check_learned(self) -> None:
         super().check_learned()
         self._problem().check_schema(self.schema_)
-        if not np.array_equal(self.labeller_.schema_.classes, self.schema_.classes):
+        if self.labeller_ is None:
+            if self._only_classes() is None:
+                raise ValueError("labeller_ may only be None for one class, only_class_")
+        elif not np.array_equal(self.labeller_.schema_.classes, self.schema_.classes):
             raise ValueError("classes of labeller_ and schema_ must be the same")
         n_params, n_features = self.schema_.n_params, self.schema_.n_features
         for name, size in (("coef_", n_params), ("mean_", n_features), ("scale_", n_features)):
@@ -151,6 +176,7 @@ class Locator(Application):
         shape = (2 * len(self.classes_), whole_number("n_components_", getattr(self, "n_components_", None)) + 1)
         if is_whole and not (is_table(weights, 2, "f") and weights.shape == shape and np.isfinite(weights).all()):
             raise ValueError(f"map_weights_ must be finite numbers of shape {shape}, got {shorten(weights)}")
+        self._check_objects()
         n = len(self.found_boxes_)
         labels, kinds = getattr(self, "found_labels_", None), getattr(self, "found_types_", None)
         if not isinstance(labels, np.ndarray) or labels.shape != (n,) or len(self.found_scores_) != n:
@@ -159,6 +185,28 @@ class Locator(Application):
             raise ValueError("found_labels_ must be classes of schema_")
         if kinds is not None and (not is_table(kinds, 1, "iu") or kinds.shape != (n,)):
             raise ValueError(f"found_types_ must be {n} whole numbers, got {shorten(kinds)}")
+
+    def _check_objects(self) -> None:
+        only: Any = getattr(self, "only_class_", None)
+        if only is not None and (not isinstance(only, np.ndarray) or only.shape != (1,)):
+            raise ValueError(f"only_class_ must be None or an array of one class, got {shorten(only)}")
+        if not isinstance(getattr(self, "is_several_", None), bool):
+            raise ValueError("is_several_ must be True or False")
+        if not self.is_several_:
+            return
+        table(len(FACTS) + 1)("object_weights_", getattr(self, "object_weights_", None))
+        positive("object_threshold_", getattr(self, "object_threshold_", None))
+        boxes: Any = getattr(self, "detected_boxes_", None)
+        table(None, 4)("detected_boxes_", boxes)
+        table(len(boxes))("detected_scores_", getattr(self, "detected_scores_", None))
+        owners: Any = getattr(self, "detected_owners_", None)
+        n = len(self.found_boxes_)
+        if (
+            not is_table(owners, 1, "iu")
+            or len(owners) != len(boxes)
+            or (owners.size and not 0 <= owners.min() <= owners.max() < n)
+        ):
+            raise ValueError(f"detected_owners_ must be photos from 0 to {n - 1}, one per box, got {shorten(owners)}")
 
     @property
     def classes_(self) -> Array:
@@ -172,9 +220,16 @@ class Locator(Application):
         ----------
         photos : paths or arrays; or the `WindowMaps` or `MapShards` of photos, whose windows are replaced
         y : (n,) classes
-        boxes : (n, 4) drawn boxes in the order of the photos, in pixels; a row of NaN for a photo without a box
+        boxes : (n, 4) drawn boxes in the order of the photos, in pixels; a row of NaN for a photo without a box. Or per
+            photo a table (k, 4) of all its boxes, or None
+
+        One class is enough where boxes are drawn.
         """
         self.check_parameters()
+        truths = None
+        if isinstance(boxes, list | tuple) and any(own is None or np.ndim(own) == 2 for own in boxes):
+            truths = read_truths(boxes, len(boxes))
+            boxes = largest_boxes(truths)
         drawn = None if boxes is None else numbers("boxes", boxes)
         count = 0 if drawn is None or drawn.ndim != 2 else int(np.sum(~np.isnan(drawn).any(axis=1)))
         self.has_boxes_ = count >= MIN_BOXES
@@ -184,8 +239,15 @@ class Locator(Application):
                 "extent='auto', or leave the boxes out"
             )
         self.is_whole_ = not self.has_boxes_ and self.extent != "part"
+        has_several = truths is not None and any(len(own) > 1 for own in truths)
+        self.is_several_ = self.objects == "several" or (self.objects == "auto" and has_several and count >= MIN_DRAWN)
+        if self.is_several_ and (count < MIN_DRAWN or self.types > 1):
+            why = f"boxes in at least {MIN_DRAWN} photos, got {count}" if count < MIN_DRAWN else "types=1"
+            raise ValueError(f"several objects per photo need {why}; draw more, or set objects='one'")
         maps = self._fit_maps(photos)
         y = read_labels(y, len(maps))
+        found = np.unique(y)
+        self.only_class_ = found if found.size == 1 and self.has_boxes_ else None
         drawn = np.full((len(maps), 4), np.nan) if drawn is None else drawn
         if drawn.shape != (len(maps), 4):
             raise ValueError(f"boxes must have shape {(len(maps), 4)}, NaN for no box, got {drawn.shape}")
@@ -207,16 +269,73 @@ class Locator(Application):
         settings = {"verbose": self.verbose, "n_jobs": self.n_jobs, "random_state": int(self.random_state)}
         settings["parts"] = self.parts_
         latent_C, types = float(self.latent_C), int(self.types)
-        recipe = choose_detector(reduced, y, self.classes_, drawn, latent_C, settings, types=types)
-        self._keep_recipe(recipe, reduced, y, drawn)
+        tries_latent = not self.is_several_ and self.only_class_ is None
+        truths = read_truths(drawn, len(maps)) if truths is None else truths
+        training = leave_out_other_objects(reduced, truths) if self.is_several_ else reduced
+        recipe = choose_detector(training, y, self.classes_, drawn, latent_C, settings, types, tries_latent)
+        self._keep_recipe(recipe, training, y, drawn)
+        if self.is_several_:
+            self._fit_objects(reduced, training, y, truths, recipe.evidence, settings)
         return self
+
+    def _fit_objects(
+        self,
+        reduced: WindowMaps,
+        training: WindowMaps,
+        y: Array,
+        truths: list[Array],
+        evidence: dict[str, Any],
+        settings: dict[str, Any],
+    ) -> None:
+        """Learn which windows are objects, from photos with boxes and photos without an object."""
+        C = float(evidence.get("C of the shared detector", SHARED_C[1]))
+        drawn = largest_boxes(truths)
+        empty = np.flatnonzero(self.is_background(y) & np.isnan(drawn).any(axis=1))
+        rows, scores = hold_out_scores(reduced, training, drawn, C, empty, **settings | {"verbose": 0})
+        proposals = propose_boxes(reduced[rows], scores, measure_temperature(reduced[rows], scores))
+        model = learn_objects(proposals, [truths[i] for i in rows])
+        self.object_weights_, self.object_threshold_ = model.weights, model.threshold
+        kept = {name: value for name, value in evidence.items() if not name.startswith("held-out")}
+        self.evidence_ = {**kept, **model.evidence}
+        recall, precision = (model.evidence[f"held-out {name}"] for name in ("recall", "precision"))
+        self.advice_ = (
+            f"learned from {sum(map(len, truths))} boxes in {int(np.sum(~np.isnan(drawn).any(axis=1)))} photos; of "
+            f"held-out objects {recall:.0%} are found, and {precision:.0%} of the boxes found are right"
+        )
+        found = self._detect(reduced, y)
+        self.detected_owners_, _, self.detected_boxes_, self.detected_scores_ = found
+        _, self.found_boxes_, self.found_scores_ = self._best_detection(reduced, y)
+        self._order_open(np.asarray(np.isnan(drawn).any(axis=1)))
+
+    def _detect(self, reduced: WindowMaps, y: Array) -> Detections:
+        """The objects of photos with these labels: none in the background, else at least one if classes show that."""
+        found = self._rate_boxes(reduced, y)
+        is_first = np.diff(found.owners, prepend=-1) > 0
+        keep = (found.scores >= self.object_threshold_) | (is_first & bool(self.is_background(self.classes_).any()))
+        return found.take(keep & ~self.is_background(found.y))
+
+    def _best_detection(self, reduced: WindowMaps, y: Array) -> FoundBoxes:
+        """The most confident box of every photo."""
+        found = self._rate_boxes(reduced, y)
+        best = found.take(np.diff(found.owners, prepend=-1) > 0)
+        return FoundBoxes(best.y, best.boxes, best.scores)
+
+    def _rate_boxes(self, reduced: WindowMaps, y: Array) -> Detections:
+        """All proposed boxes of photos with these labels, by photo, the most confident first."""
+        scores = self._score_types(reduced, find_labels(self.classes_, y)).max(axis=1)
+        proposals = propose_boxes(reduced, scores, measure_temperature(reduced, scores))
+        found = probabilities(proposals.facts, self.object_weights_)
+        order = np.lexsort((-found, proposals.owners))
+        owners = proposals.owners[order]
+        return Detections(owners, y[owners], proposals.boxes[order], found[order])
 
     def _keep_recipe(self, recipe: Recipe, reduced: WindowMaps, y: Array, drawn: Array) -> None:
         self.coef_ = np.zeros(self.schema_.n_params)
         parts = self.schema_.views(self.coef_)
         parts["window"][:] = recipe.own.reshape(parts["window"].shape)
         parts["shared"][:] = recipe.shared.reshape(parts["shared"].shape)
-        self.method_, self.evidence_, self.advice_ = recipe.method, recipe.evidence, recipe.advice
+        self.method_, self.advice_ = recipe.method, recipe.advice
+        self.evidence_ = recipe.evidence
         if recipe.is_interrupted:
             self.status_ = Status.INTERRUPTED
         labels = find_labels(self.classes_, y)
@@ -268,11 +387,33 @@ class Locator(Application):
         """The boxes of the training photos."""
         return FoundBoxes(self.found_labels_, self.found_boxes_, self.found_scores_)
 
+    @property
+    def detections_(self) -> Detections:
+        """All objects of the training photos."""
+        if not self.is_several_:
+            return _one_each(self.found_, self.is_background(self.found_labels_))
+        owners = self.detected_owners_
+        return Detections(owners, self.found_labels_[owners], self.detected_boxes_, self.detected_scores_)
+
+    def detect(self, photos: Any, y: Any = None) -> Detections:
+        """All objects of new photos, with the confidence of each, from 0 to 1.
+
+        If the model was fitted to one object per photo, that is one box for each photo, and none for photos of the
+        background. ``y`` has the labels of the photos where they are known.
+        """
+        check_is_fitted(self)
+        maps = self._maps(photos)
+        labels = self._predict_labels(maps) if y is None else read_labels(y, len(maps))
+        if not self.is_several_:
+            return _one_each(self._locate(maps, labels), self.is_background(labels))
+        self._check_features(maps, labels)
+        return self._detect(maps.with_values(self._problem().reduce(maps.values, self.schema_)), labels)
+
     def predict(self, photos: Any) -> FoundBoxes:
         """The label and the box of new photos, and the confidence of the box, from 0 to 1."""
         check_is_fitted(self)
         maps = self._maps(photos)
-        return self._locate(maps, self.labeller_.predict(self._standardise_means(maps)))
+        return self._locate(maps, self._predict_labels(maps))
 
     def locate(self, photos: Any, y: Any) -> FoundBoxes:
         """The box of photos whose labels are known."""
@@ -280,7 +421,8 @@ class Locator(Application):
         maps = self._maps(photos)
         return self._locate(maps, read_labels(y, len(maps)))
 
-    def _locate(self, maps: WindowMaps | MapShards, y: Array) -> FoundBoxes:
+    def _check_features(self, maps: WindowMaps | MapShards, y: Array) -> Array:
+        """The numbers of labels, if these and the features are those of the fit."""
         if maps.values.shape[1] != self.schema_.n_features:
             raise ValueError(
                 f"maps must have the {self.schema_.n_features} features of the fit, got {maps.values.shape[1]}; use "
@@ -289,10 +431,16 @@ class Locator(Application):
         labels = find_labels(self.classes_, y)
         if (labels < 0).any():
             raise ValueError(f"{shorten(str(y[int(np.argmin(labels))]))} is not a class of the training photos")
+        return labels
+
+    def _locate(self, maps: WindowMaps | MapShards, y: Array) -> FoundBoxes:
+        labels = self._check_features(maps, y)
         reduced = maps.with_values(self._problem().reduce(maps.values, self.schema_))
         if self.is_whole_:
             weights = self.map_weights_.reshape(len(self.classes_), 2, -1)
             return FoundBoxes(y, *find_whole_objects(reduced, labels, weights)[:2])
+        if self.is_several_:
+            return self._best_detection(reduced, y)
         scores = self._score_types(reduced, labels).max(axis=1)
         return FoundBoxes(y, *expected_boxes(reduced, scores, self.temperature_))
 
@@ -311,6 +459,9 @@ class Locator(Application):
         rows = self._standardise_means(maps)
         model = StructuredSVM(Multiclass(), C=LABEL_C[1], verbose=0, n_jobs=self.n_jobs)
         self.held_out_labels_, self.accuracy_ = np.full(len(y), ""), float("nan")
+        if self.only_class_ is not None:
+            self.labeller_ = None
+            return
         folds = min(5, int(np.unique(y, return_counts=True)[1].min()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -324,13 +475,24 @@ class Locator(Application):
         if model.status_ is Status.INTERRUPTED:
             self.status_ = Status.INTERRUPTED
 
+    def _predict_labels(self, maps: WindowMaps | MapShards) -> Array:
+        if self.labeller_ is None:
+            return np.repeat(self.classes_, len(maps))
+        return np.asarray(self.labeller_.predict(self._standardise_means(maps)))
+
     def _standardise_means(self, maps: WindowMaps | MapShards) -> Array:
         return np.asarray((maps.means() - self.mean_) / self.scale_ / np.sqrt(self.mean_.size))
 
     def _problem(self) -> Detection:
         kept = getattr(self, "n_components_", None)
         parts = whole_number("parts_", getattr(self, "parts_", 1), 1, 8)
-        return Detection(parts=parts, n_components=kept, types=int(self.types), shared=True, fit_intercept=False)
+        settings: dict[str, Any] = {"types": int(self.types), "shared": True, "fit_intercept": False}
+        return Detection(parts=parts, n_components=kept, classes=self._only_classes(), **settings)
+
+    def _only_classes(self) -> list[Any] | None:
+        """The one class of all photos, or None for those of the labels."""
+        only = getattr(self, "only_class_", None)
+        return None if only is None else np.asarray(only).tolist()
 
     @property
     def _is_handmade(self) -> bool:
@@ -397,6 +559,11 @@ class Locator(Application):
     def use_network(self, path: str | os.PathLike[str]) -> None:
         """Read the network from another path; it must be the same file."""
         self.features = str(Path(path))
+
+
+def _one_each(found: FoundBoxes, is_background: Array) -> Detections:
+    owners = np.flatnonzero(~is_background)
+    return Detections(owners, found.y[owners], found.boxes[owners], found.scores[owners])
 
 
 def _pixels(photos: Any) -> list[Array]:

@@ -7,7 +7,7 @@ import shlex
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
@@ -18,11 +18,13 @@ from tacit.commands import (
     INPUT_FILE_OR_FOLDER,
     Choice,
     CommandRun,
+    ask_option,
     count_noun,
     examples,
     folder_option,
     number_option,
     run_options,
+    write_questions,
 )
 from tacit.data.arrays import Array
 from tacit.report import (
@@ -40,11 +42,12 @@ from tacit.report import (
     histogram,
     render,
 )
-from tacit.vision.box_files import write_boxes_coco, write_boxes_csv
-from tacit.vision.boxes import FoundBoxes, overlap
-from tacit.vision.locator import EXTENTS, MAX_TYPES, Locator
+from tacit.vision.box_formats.reading import WRITERS
+from tacit.vision.boxes import BoxTable, FoundBoxes, overlap
+from tacit.vision.locator import EXTENTS, MAX_TYPES, OBJECTS, Locator
 from tacit.vision.photo_folders import Photos, join_drawn_boxes, list_photos, read_photo_folder
 from tacit.vision.photos import pillow, read_photo, scale_image
+from tacit.vision.several_objects import Detections, largest_boxes, score_detections
 from tacit.vision.window_types import mean_type_images
 
 EXAMPLES = examples(
@@ -76,7 +79,8 @@ class FeaturesType(click.ParamType[str]):
 @click.option(
     "--boxes",
     type=INPUT_FILE_OR_FOLDER,
-    help="Boxes drawn in some or all photos, to learn from: a CSV or COCO file, or a folder of VOC files.",
+    help="Boxes drawn in some or all photos, to learn from: a CSV, COCO or CVAT file, or a folder of VOC, LabelMe or "
+    "YOLO files.",
 )
 @click.option(
     "--evaluate", type=INPUT_FILE_OR_FOLDER, help="Drawn boxes to measure the result with; they are not learned from."
@@ -94,12 +98,26 @@ class FeaturesType(click.ParamType[str]):
     default="auto",
     help="What boxes from labels alone enclose: the whole object (auto prefers it), or its most typical part.",
 )
+@click.option(
+    "--objects",
+    type=Choice(OBJECTS),
+    default="auto",
+    help="Objects per photo: one, or several, whose number is learned from --boxes; auto is several where boxes are.",
+)
+@click.option(
+    "--format",
+    "formats",
+    type=Choice([name for name in WRITERS if name not in ("csv", "coco")]),
+    multiple=True,
+    help="Further format of the boxes that are written, beside CSV and COCO; may be given several times.",
+)
 @number_option(
     "--types", 1, "Number of hidden types of the object (views, breeds), learned from --boxes.", most=MAX_TYPES
 )
 @click.option("--model", type=INPUT_FILE, help="The model.tacit of an earlier run; it labels and locates new photos.")
 @folder_option("--cache", "Folder that keeps feature maps for the next run.")
 @folder_option("--spool", "Folder for feature maps that do not fit into memory; they are deleted at the end.")
+@ask_option("photos to draw a box in")
 @run_options(out="located")
 def locate(
     run: CommandRun,
@@ -108,21 +126,28 @@ def locate(
     evaluate: Path | None,
     features: str,
     extent: str,
+    objects: str,
+    formats: tuple[str, ...],
     types: int,
     model: Path | None,
+    n_asked: int | None,
     **keeping: Path | None,
 ) -> None:
     """Locate the object in every photo, from labels and a few boxes.
 
-    IMAGES is a folder with one subfolder of photos (jpg, png, ...) per class. With --model it may be any photos and
-    folders. Learns from the labels, and from the boxes of --boxes. Writes boxes.json (COCO), boxes.csv, report.html,
-    model.tacit and run.json.
+    IMAGES is a folder with one subfolder of photos (jpg, png, ...) per class; photos in none/ show no object. With
+    --boxes, one class is enough, in a subfolder or not. With --model it may be any photos and folders.
+
+    Learns from the labels, and from the boxes of --boxes. Writes boxes.json (COCO), boxes.csv, report.html, model.tacit
+    and run.json.
     """
     folders: dict[str, Any] = {name: None if path is None else str(path) for name, path in keeping.items()}
     if model is not None:
         if boxes is not None:
             raise click.UsageError("--boxes and --model exclude each other; leave one of them out")
-        _locate_new(run, images, evaluate, features, model, folders)
+        if n_asked is not None:
+            raise click.UsageError("--ask and --model exclude each other; leave one of them out")
+        _locate_new(run, images, evaluate, features, model, folders, formats)
         return
     if extent != "auto" and boxes is not None:
         raise click.UsageError(
@@ -132,21 +157,25 @@ def locate(
         raise click.UsageError("--types above 1 needs drawn boxes to learn from; give --boxes too")
     if len(images) > 1:
         raise click.UsageError(f"IMAGES must be one folder without --model, got {len(images)} paths; put them into one")
-    locator = Locator(features, types=types, extent=extent, **folders, **run.settings)
+    locator = Locator(features, types=types, extent=extent, objects=objects, **folders, **run.settings)
     locator.check_parameters()  # it reads the network, so an error may be about a file
     with run.writing(*_files(boxes, evaluate, Path(features))) as folder:
-        photos = read_photo_folder(images[0])
-        drawn = None if boxes is None else join_drawn_boxes(boxes, photos)
-        truth = None if evaluate is None else join_drawn_boxes(evaluate, photos)
+        photos = read_photo_folder(images[0], has_boxes=boxes is not None)
+        drawn = None if boxes is None else _join(run, boxes, photos)
+        truth = None if evaluate is None else _join(run, evaluate, photos)
         run.note(f"{len(photos.files)} photos of {len(set(photos.y.tolist()))} classes")
         locator.fit(photos.files, photos.y, boxes=drawn)
         run.note_status(locator.status_)
-        found = locator.found_
+        result = Result(photos, locator.found_, locator.detections_, truth, drawn)
         locator.save(folder.path("model.tacit"))
-        _write(run, folder, locator, photos, found, truth, drawn)
+        if n_asked is not None:
+            found, asked = result.found, locator.least_sure_[:n_asked]
+            guesses = [" ".join(f"{corner:.0f}" for corner in found.boxes[i]) for i in asked]
+            write_questions(folder, [photos.names[i] for i in asked], -found.scores[asked], guesses)
+        _write(run, folder, locator, result, formats)
     run.say(locator.advice_)
     predict = f"tacit locate --model {run.out / 'model.tacit'} PHOTOS"
-    _finish(run, locator, photos, found, truth, f"; label and locate new photos with: {predict}")
+    _finish(run, locator, result, f"; label and locate new photos with: {predict}")
 
 
 def _locate_new(
@@ -156,6 +185,7 @@ def _locate_new(
     features: str,
     model: Path,
     folders: dict[str, Any],
+    formats: tuple[str, ...],
 ) -> None:
     locator = load(model)
     if not isinstance(locator, Locator):
@@ -165,50 +195,94 @@ def _locate_new(
         locator.use_network(features)
     with run.writing(*_files(model, evaluate, Path(features))) as folder:
         photos = list_photos(images)
-        truth = None if evaluate is None else join_drawn_boxes(evaluate, photos)
+        truth = None if evaluate is None else _join(run, evaluate, photos)
         found = locator.predict(photos.files)
-        _write(run, folder, locator, photos, found, truth, None)
-    _finish(run, locator, photos, found, truth)
+        detections = locator.detect(photos.files, found.y)
+        result = Result(photos, found, detections, truth, None)
+        _write(run, folder, locator, result, formats)
+    _finish(run, locator, result)
+
+
+def _join(run: CommandRun, table: Path, photos: Photos) -> list[Array]:
+    """The boxes of photos; what is left out is said."""
+    drawn = join_drawn_boxes(table, photos)
+    for note in drawn.notes:
+        run.say(note)
+    return drawn.boxes
+
+
+class Result(NamedTuple):
+    """What a run found, and what it is compared with: per photo the best box, all boxes, true and drawn boxes."""
+
+    photos: Photos
+    found: FoundBoxes
+    detections: Detections
+    truth: list[Array] | None
+    drawn: list[Array] | None
+
+    def boxes(self) -> tuple[Detections, list[str]]:
+        """All boxes, and whether each was drawn or found: drawn boxes replace those that were found in their photos."""
+        own = self.detections
+        if self.drawn is None:
+            return own, ["found"] * len(own.owners)
+        counts = np.array([len(boxes) for boxes in self.drawn])
+        owners = np.repeat(np.arange(len(counts)), counts)
+        drawn = Detections(owners, self.found.y[owners], np.concatenate(self.drawn), np.ones(len(owners)))
+        rest = own.take(counts[own.owners] == 0)
+        joined = Detections(*(np.concatenate(pair) for pair in zip(drawn, rest, strict=True)))
+        order = np.argsort(joined.owners, kind="stable")
+        sources = np.array(["drawn"] * len(owners) + ["found"] * len(rest.owners), dtype=np.str_)
+        return joined.take(order), sources[order].tolist()
+
+    def evaluation(self) -> dict[str, float]:
+        """Scores by photo, and those of all boxes where photos have several. Photos without a true box count for
+        precision only if they are of the background."""
+        assert self.truth is not None
+        scores = score_boxes(self.found.boxes, largest_boxes(self.truth))
+        if any(len(own) > 1 for own in self.truth) or len(self.detections.owners) > len(self.truth):
+            counts = np.array([len(own) for own in self.truth]) > 0
+            counts |= Locator.is_background(self.photos.y)
+            own = self.detections.take(counts[self.detections.owners])
+            scores |= score_detections(own.owners, own.boxes, own.scores, self.truth)
+        return scores
 
 
 def _files(*paths: Path | None) -> list[Path]:
     return [path for path in paths if path is not None and path.is_file()]
 
 
-def _write(
-    run: CommandRun,
-    folder: Any,
-    locator: Locator,
-    photos: Photos,
-    found: FoundBoxes,
-    truth: Array | None,
-    drawn: Array | None,
-) -> None:
-    has_object = np.flatnonzero(~locator.is_background(found.y))
-    shown = FoundBoxes(found.y[has_object], found.boxes[has_object], found.scores[has_object])
-    table = shown.table([photos.names[i] for i in has_object], photos.sizes[has_object])
-    write_boxes_coco(folder.path("boxes.json"), table, scores=shown.scores)
-    write_boxes_csv(folder.path("boxes.csv"), table, scores=shown.scores)
-    page = locator_page(locator, photos, found, truth=truth, drawn=drawn, command=run.command_line, was_cut=run.status)
+def _write(run: CommandRun, folder: Any, locator: Locator, result: Result, formats: tuple[str, ...]) -> None:
+    photos = result.photos
+    boxes, sources = result.boxes()
+    names = np.array([photos.names[i] for i in boxes.owners], dtype=np.str_)
+    table = BoxTable(names, boxes.y.astype(np.str_), boxes.boxes, photos.sizes[boxes.owners])
+    for name in ("coco", "csv", *formats):
+        file, write = WRITERS[name]
+        write(folder.path(file), table, boxes.scores, **({"sources": sources} if name == "csv" else {}))
+    page = locator_page(locator, result, command=run.command_line, was_cut=run.status)
     folder.write_text("report.html", render(page))
     facts = {"photos": len(photos.files), "left_out": photos.left_out, "method": locator.method_}
-    if truth is not None:
-        facts["evaluation"] = score_boxes(found.boxes, truth)
+    facts["boxes"] = {name: sources.count(name) for name in ("drawn", "found")}
+    if result.truth is not None:
+        facts["evaluation"] = result.evaluation()
     run.record(**facts, evidence=locator.evidence_)
 
 
-def _finish(
-    run: CommandRun, locator: Locator, photos: Photos, found: FoundBoxes, truth: Array | None, then: str = ""
-) -> None:
+def _finish(run: CommandRun, locator: Locator, result: Result, then: str = "") -> None:
+    photos = result.photos
     if photos.left_out:
         run.say(f"{count_noun(len(photos.left_out), 'file')} could not be read; the report lists what was left out")
     iou = locator.evidence_.get("held-out mean IoU")
-    scores = {} if truth is None else score_boxes(found.boxes, truth)
+    scores = {} if result.truth is None else result.evaluation()
     parts = [f"held-out mean IoU {iou:.2f}" if iou is not None else "held-out IoU unknown: too few drawn boxes"]
+    if locator.is_several_:
+        recall, precision = (locator.evidence_[f"held-out {name}"] for name in ("recall", "precision"))
+        parts = [f"held-out recall {recall:.0%} and precision {precision:.0%}"]
     accuracy = getattr(locator, "accuracy_", np.nan)
     parts += [f"held-out label accuracy {accuracy:.1%}"] if np.isfinite(accuracy) else []
     parts += [f"mean IoU with the boxes of --evaluate {scores['mean IoU']:.2f}"] if "mean IoU" in scores else []
-    boxes = f"boxes in {count_noun(len(photos.files), 'photo')}"
+    n_boxes = len(result.boxes()[1])
+    boxes = f"{n_boxes:,} {'box' if n_boxes == 1 else 'boxes'} in {count_noun(len(photos.files), 'photo')}"
     run.finish(boxes, ", ".join(parts), f"open {run.out / 'report.html'}{then}")
 
 
@@ -234,32 +308,21 @@ def _overlaps(found: Array, truth: Array) -> Array:
     return overlap(found[known], truth[known])
 
 
-def locator_page(
-    locator: Locator,
-    photos: Photos,
-    found: FoundBoxes,
-    *,
-    truth: Array | None = None,
-    drawn: Array | None = None,
-    command: Sequence[str] = (),
-    was_cut: str = "done",
-) -> Page:
+def locator_page(locator: Locator, result: Result, command: Sequence[str] = (), was_cut: str = "done") -> Page:
     """The page of a run.
 
     Parameters
     ----------
     locator : fitted
-    photos : what was looked at
-    found : the boxes of these photos
-    truth : (n, 4) boxes to compare with, NaN where there is none
-    drawn : (n, 4) boxes that were learned from
+    result : photos, what was found in them, and what is known
     command : the command line
     was_cut : how the run ended
     """
+    photos, found, truth, drawn = result.photos, result.found, result.truth, result.drawn
     is_training = bool(photos.y.size and photos.y[0] != "")
-    steps = locator.steps_ if is_training else {}
-    show = _Gallery(photos, found, steps, truth if truth is not None else drawn)
-    sections = [_summary(locator, photos, is_training), *_evaluation(found, truth)]
+    steps = locator.steps_ if is_training and not locator.is_several_ else {}
+    show = _Gallery(photos, found, steps, truth if truth is not None else drawn, result.detections)
+    sections = [_summary(locator, photos, is_training), *_evaluation(result)]
     order = np.argsort(-found.scores, kind="stable")
     order = order[~locator.is_background(found.y)[order]]
     legend = "Blue is the box that was found"
@@ -312,10 +375,10 @@ def _summary(locator: Locator, photos: Photos, is_training: bool) -> Section:
     return Section("What was found", blocks)
 
 
-def _evaluation(found: FoundBoxes, truth: Array | None) -> list[Section]:
-    if truth is None:
+def _evaluation(result: Result) -> list[Section]:
+    if result.truth is None:
         return []
-    scores = score_boxes(found.boxes, truth)
+    found, truth, scores = result.found, largest_boxes(result.truth), result.evaluation()
     if not scores["photos with a box"]:
         return [Section("Compared with drawn boxes", [Notice("None of the photos has a drawn box.", "warning")])]
     shared = _overlaps(found.boxes, truth)
@@ -388,8 +451,15 @@ def _confusion(locator: Locator) -> list[Section]:
 class _Gallery:
     """Photos with their boxes, as pictures that the page holds."""
 
-    def __init__(self, photos: Photos, found: FoundBoxes, steps: dict[str, Array], truth: Array | None) -> None:
-        self.photos, self.found, self.steps, self.truth = photos, found, steps, truth
+    def __init__(
+        self,
+        photos: Photos,
+        found: FoundBoxes,
+        steps: dict[str, Array],
+        truth: list[Array] | None,
+        detections: Detections | None = None,
+    ) -> None:
+        self.photos, self.found, self.steps, self.truth, self.detections = photos, found, steps, truth, detections
 
     def __call__(self, index: Array) -> Row:
         return Row([self._picture(int(i)) for i in index])
@@ -398,9 +468,12 @@ class _Gallery:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             pixels = read_photo(self.photos.files[i])
-        boxes = [(self.found.boxes[i], BLUE, 3)]
-        if self.truth is not None and np.isfinite(self.truth[i]).all():
-            boxes.insert(0, (self.truth[i], GREEN, 2))
+        own = self.found.boxes[[i]]
+        if self.detections is not None:
+            own = self.detections.boxes[self.detections.owners == i]
+        boxes = [(box, BLUE, 3) for box in own]
+        if self.truth is not None:
+            boxes = [*((box, GREEN, 2) for box in self.truth[i]), *boxes]
         for name, colour in (("other", ORANGE), ("middle", ORANGE), ("first", GREY)):
             if name in self.steps:
                 boxes.insert(0, (self.steps[name][i], colour, 2))

@@ -29,6 +29,8 @@ T = TypeVar("T")
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 """Formats that are opened, whatever the ending of a file: some of Pillow's other formats start a program."""
 ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
+OTHER_ENDINGS = (".avif", ".heic", ".heif", ".jp2", ".j2k", ".jxl", ".cr2", ".nef", ".arw", ".dng")
+"""Endings of photos in formats that are not read, which are named, not passed over in silence."""
 MAX_PIXELS = 50_000_000
 """Larger images are refused before they are unpacked: a small file can unpack to an image that fills the memory."""
 MAX_PIXEL_VALUE = 1e6
@@ -45,6 +47,8 @@ class ImageFiles(NamedTuple):
 
 def image_folder(folder: str | os.PathLike[str] | None = None, name: str = "images") -> ImageFiles:
     """All images of a folder that has one subfolder per class, sorted by class and file name. None is opened.
+
+    Images in folders inside of a subfolder belong to its class.
 
     `join_boxes` brings a table of boxes into this order.
 
@@ -63,17 +67,27 @@ def image_folder(folder: str | os.PathLike[str] | None = None, name: str = "imag
     """
     path = find_folder(folder, name)
     kinds = [kind for kind in sorted(path.iterdir()) if kind.is_dir() and not kind.name.startswith(".")]
-    files = [file for kind in kinds for file in list_images(kind)]
+    by_kind = {kind.name: list_images(kind, is_deep=True) for kind in kinds}
+    files = [file for own in by_kind.values() for file in own]
     if not files:
+        others = unreadable_images(path)
+        what = f"; {' '.join(others)} files must be converted to .jpg or .png first" if others else ""
         raise FileNotFoundError(
             f"{quote(path)} contains no subfolders with images; make one subfolder per class, with {' '.join(ENDINGS)}"
+            f"{what}"
         )
-    return ImageFiles(files, np.array([file.parent.name for file in files]))
+    return ImageFiles(files, np.array([name for name, own in by_kind.items() for _ in own]))
 
 
-def list_images(folder: Path) -> list[Path]:
-    """The images of a folder itself, sorted by name."""
-    return sorted(file for file in folder.iterdir() if is_image(file))
+def list_images(folder: Path, is_deep: bool = False) -> list[Path]:
+    """The images of a folder itself, sorted by name; with ``is_deep``, also those of folders in it."""
+    return sorted(file for file in (folder.rglob("*") if is_deep else folder.iterdir()) if is_image(file))
+
+
+def unreadable_images(folder: Path) -> list[str]:
+    """The endings of images in a folder, at any depth, whose formats are not read: AVIF, HEIC, JPEG 2000, raw."""
+    found = {file.suffix.lower() for file in folder.rglob("*") if not file.name.startswith(".")}
+    return sorted(found & set(OTHER_ENDINGS))
 
 
 def is_image(file: Path) -> bool:

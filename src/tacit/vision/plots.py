@@ -17,7 +17,7 @@ from tacit.problems.rotation import Rotations
 from tacit.vision.boxes import FoundBoxes
 from tacit.vision.photos import as_colours, pillow, read_image
 
-OBJECT_COLOUR = (1.0, 0.35, 0.1)
+CONTOUR_COLOUR = (1.0, 0.0, 0.8)
 BOX_COLOUR = (0.1, 0.45, 1.0)
 MAX_SIDE = 480
 """Pictures for a page have at most this height, in pixels."""
@@ -394,14 +394,20 @@ def draw_regions(image: Array, regions: Array) -> Array:
 
 
 def draw_mask(image: Array, mask: Array, box: Any = None) -> Array:
-    """The image with a mask laid over it, and a box drawn around where it was given, (height, width, 3) uint8.
+    """The image with the contour of a mask, darker outside of it, and a box where it was given, (height, width, 3)
+    uint8.
 
-    >>> draw_mask(np.zeros((2, 2)), np.array([[True, False]] * 2))[0].tolist()
-    [[140, 49, 14], [0, 0, 0]]
+    >>> draw_mask(np.ones((1, 4)), np.array([[True, True, True, False]]))[0].tolist()
+    [[255, 255, 255], [255, 255, 255], [255, 0, 204], [115, 115, 115]]
     """
     colours, taken = as_colours(np.asarray(image)), np.asarray(mask, dtype=bool)
     _check_size(colours, taken, "mask")
-    colours = np.where(taken[:, :, None], 0.45 * colours + 0.55 * np.array(OBJECT_COLOUR), colours)
+    beside = np.zeros_like(taken)
+    for one, other in ((np.s_[:, :-1], np.s_[:, 1:]), (np.s_[:-1], np.s_[1:])):
+        beside[one] |= ~taken[other]
+        beside[other] |= ~taken[one]
+    colours = np.where(taken[:, :, None], colours, 0.45 * colours)
+    colours[taken & beside] = CONTOUR_COLOUR
     if box is not None and not np.isnan(np.asarray(box, dtype=float)).any():
         left, top, right, bottom = (round(float(side)) for side in box)
         height, width = taken.shape
@@ -411,6 +417,25 @@ def draw_mask(image: Array, mask: Array, box: Any = None) -> Array:
         for y in (top, bottom - 1):
             colours[min(max(y, 0), height - 1), columns] = BOX_COLOUR
     return _as_bytes(colours)
+
+
+def draw_classes(image: Array, labels: Array, colours: Array) -> Array:
+    """The image with its classes laid over it, and contours in their colours, (height, width, 3) uint8.
+
+    ``labels`` has the number of the class of every pixel, ``colours`` (K, 3) the colours of classes as bytes.
+
+    >>> draw_classes(np.zeros((1, 4)), np.array([[0, 0, 0, 1]]), np.array([[200, 0, 0], [0, 200, 0]]))[0].tolist()
+    [[60, 0, 0], [60, 0, 0], [200, 0, 0], [0, 200, 0]]
+    """
+    pixels, own = as_colours(np.asarray(image)), np.asarray(labels)
+    _check_size(pixels, own, "labels")
+    contours = np.zeros(own.shape, dtype=bool)
+    for one, other in ((np.s_[:, :-1], np.s_[:, 1:]), (np.s_[:-1], np.s_[1:])):
+        apart = own[one] != own[other]
+        contours[one] |= apart
+        contours[other] |= apart
+    of_class = np.asarray(colours, dtype=np.float64)[own] / 255
+    return _as_bytes(np.where(contours[:, :, None], of_class, 0.7 * pixels + 0.3 * of_class))
 
 
 def join_pictures(pictures: Sequence[Array], gap: int = 4) -> Array:

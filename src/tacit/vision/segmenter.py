@@ -27,18 +27,24 @@ from tacit.data.specs import (
 from tacit.learners import IterativeLatentSVM, StructuredSVM
 from tacit.learners.application import Application
 from tacit.runtime import Status
+from tacit.vision.class_segmenter import fit_classes
+from tacit.vision.photos import MAX_PIXELS, image_sources, read_image
 from tacit.vision.regions.boxed_regions import FilledBoxes, boxed_images, fill_boxes, fill_more_boxes
+from tacit.vision.regions.class_labels import read_class_names
 from tacit.vision.regions.features import REGION_SCALES
 from tacit.vision.regions.graphs import RegionGraphs, read_image_boxes
 from tacit.vision.regions.labels import OBJECT_LABELS, RegionLabels, weak_labels
 from tacit.vision.regions.problem import Regions
-from tacit.vision.regions.superpixels import regions
+from tacit.vision.regions.superpixels import MAX_REGION_PIXELS, regions
+from tacit.vision.regions.working_size import enlarge_labels, image_shapes, shrink_labels
 
 CHOICES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Values of C that are compared."""
 FOLDS = 5
 MIN_MASKS = 3
 """With fewer masks, values of C are not compared."""
+WORKING_SIDE = 256
+"""Longest side at which images are cut into regions, in pixels; masks are enlarged along the edges of the image."""
 
 
 def _number_or_nan(name: str, value: Any) -> float:
@@ -56,14 +62,22 @@ class Segmenter(Application):
     Parameters
     ----------
     method : how images are cut: "felzenszwalb" or "slic"
-    C : factor of the loss. "auto" is the number of masks if that is one or two. From three on it is the nearest to
-        that number of 1, 3, 10, 30, 100, 300 and 1000 that is within a standard error of the best in cross-validation.
-        Where boxes are filled in, it is then the geometric mean of that and of the number of masks and boxes
+    C : factor of the loss. With classes, "auto" is 0.1, 0.3 or 1 times the number of complete masks, by
+        cross-validation from six of them on, else their number. Without classes, it is the number of masks if that is
+        one or two. From three on it is the nearest to that number of 1, 3, 10, 30, 100, 300 and 1000 that is within a
+        standard error of the best in cross-validation. Where boxes are filled in, it is then the geometric mean of
+        that and of the number of masks and boxes
     weak : factor of the loss of all images without a mask together, relative to those with one. "auto" is the square
-        root of the ratio of their numbers; 0 leaves them out
+        root of the ratio of their numbers; with classes it is the ratio itself, where images of which nothing is known
+        do not count. 0 leaves them out
     random_state : of the folds of the cross-validation
     cache : a folder that keeps the regions of images, for the next fit
     n_jobs, verbose : as in `tacit.LatentSVM`
+    classes : names of classes, where there are more than background and object; None for these two
+    generic : names that mean one of several classes: a dict from name to a list of classes (`tacit.weak_labels`)
+    loss : with classes, "area" or "overlap", see `tacit.problems.Regions`. Rare classes count more with "overlap"
+    max_side : larger images are shrunk to this longest side, and their masks enlarged again along the edges of the
+        full-size image; so time does not depend on the resolution. None cuts images at full size
 
     Attributes
     ----------
@@ -71,9 +85,11 @@ class Segmenter(Application):
     box_model_ : the learner that filled in boxes, or None
     box_limits_, box_images_ : the least and largest share of a box that it allows, and the images that it learned from
     C_, weak_ : the chosen values
-    accuracy_, iou_ : means over the images with masks in cross-validation with masks alone; NaN for too few masks
+    accuracy_, iou_ : means over the images with masks in cross-validation with masks alone; NaN for too few masks. With
+        classes, the accuracy is over all pixels, and the IoU a mean over classes
+    confusion_ : (K, K) with classes, counts of pixels by true and found class in that cross-validation
     ceiling_ : (accuracy, IoU) of the best possible labels of regions on the images with masks
-    shares_ : the share of the image that the object covers in each of them
+    shares_ : the share of the image that the object covers in each of them; with classes, the share of every class
 
     >>> rng = np.random.default_rng(0)
     >>> images, masks = [], []
@@ -106,9 +122,27 @@ class Segmenter(Application):
     cache: Any = None
     n_jobs: int | None = None
     verbose: int = 1
+    classes: Any = None
+    generic: Any = None
+    loss: str = parameter(choice("area", "overlap"), default="area")
+    max_side: int | None = parameter(optional(whole(32, 1 << 31)), default=WORKING_SIDE)
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if self.classes is not None:
+            read_class_names(self.classes, self.generic)
+        elif self.generic is not None or self.loss != "area":
+            name = "generic" if self.generic is not None else "loss"
+            raise ValueError(f"{name} needs classes; list their names with classes=")
 
     def check_learned(self) -> None:
         super().check_learned()
+        if self.classes is not None:
+            k = read_class_names(self.classes, self.generic).size
+            if np.asarray(self.model_.classes_).tolist() != list(range(k)) or self.box_model_ is not None:
+                raise ValueError(f"the labels of model_ must be 0 to {k - 1}, got {shorten(self.model_.classes_)}")
+            table(k, k, kinds="i")("confusion_", getattr(self, "confusion_", None))
+            return
         for name in ("model_", "box_model_"):
             model = getattr(self, name)
             if model is not None and tuple(np.asarray(model.classes_).tolist()) != OBJECT_LABELS:
@@ -127,25 +161,48 @@ class Segmenter(Application):
             unknown
         boxes : (n, 4) x_min, y_min, x_max, y_max around the object, NaN for none
         contains : per image, whether the object is in it: True, False or None (unknown)
+
+        With classes, masks have the numbers of classes, −1 for unknown and −2 for void. Boxes and contains are dicts
+        per image, see `tacit.weak_labels`.
         """
         self.check_parameters()
         masks = _check_masks(images, masks)
         graphs = self.cut(images)
+        masks, boxes = self.shrink(graphs, images, masks, boxes)
+        if self.classes is not None:
+            fit_classes(self, graphs, masks, boxes, contains)
+            return self
         y = weak_labels(graphs, masks, boxes, contains)
         return self.fit_regions(graphs, y, masks, boxes)
 
     def cut(self, images: Any) -> RegionGraphs:
-        """The regions of images, as `fit` and `predict` use them."""
-        verbose = int(self.verbose)
-        return regions(images, self.method, cache=self.cache, n_jobs=self.n_jobs, verbose=verbose)
+        """The regions of images, as `fit` and `predict` use them; their maps are of the working size."""
+        settings: dict[str, Any] = {"cache": self.cache, "n_jobs": self.n_jobs, "verbose": int(self.verbose)}
+        return regions(images, self.method, max_side=self.max_side, max_pixels=self._max_pixels, **settings)
+
+    def shrink(self, graphs: RegionGraphs, images: Any, masks: Any, boxes: Any = None) -> tuple[list[Any], Any]:
+        """Masks and boxes of images, at the working size of their regions, as `fit_regions` and `complete` need."""
+        return shrink_labels(graphs, image_shapes(images, self._max_pixels), list(masks), boxes)
+
+    def enlarge(self, image: Any, labels: Array) -> Array:
+        """The mask of an image (a path or an array) at full size, from one at the working size."""
+        pixels = image if isinstance(image, np.ndarray) else read_image(image, self._max_pixels)
+        return enlarge_labels(pixels, labels)
+
+    @property
+    def _max_pixels(self) -> int:
+        return MAX_REGION_PIXELS if self.max_side is None else MAX_PIXELS
 
     def fit_regions(self, graphs: RegionGraphs, y: Any, masks: Sequence[Any], boxes: Any = None) -> Segmenter:
         """`fit` from regions and their weak labels, if you cut images yourself.
 
-        ``y`` comes from `tacit.weak_labels`. Boxes that are given are filled in first
-        (`tacit.vision.segmenter.fill_boxes`); otherwise only y counts.
+        ``y`` comes from `tacit.weak_labels`; masks and boxes are of the size of the graphs' maps. Boxes are filled in
+        first (`tacit.vision.segmenter.fill_boxes`); without them only y counts. For background and object, not for
+        classes.
         """
         self.check_parameters()
+        if self.classes is not None:
+            raise ValueError("fit_regions is for background and object; with classes, call fit")
         table = read_image_boxes(boxes, len(graphs))
         y = RegionLabels.of(y)
         if not len(graphs) == len(y) == len(masks):
@@ -177,25 +234,30 @@ class Segmenter(Application):
         return self
 
     def predict(self, images: Any) -> list[Array]:
-        """The mask of every image, a boolean array each."""
+        """The mask of every image, a boolean array each; with classes, the number of the class of every pixel."""
         check_is_fitted(self)
-        return self.predict_regions(self.cut(images))
+        masks = self.predict_regions(self.cut(images))
+        return [self.enlarge(image, mask) for image, mask in zip(image_sources(images), masks, strict=True)]
 
     def predict_regions(self, graphs: RegionGraphs) -> list[Array]:
-        """The masks of images that are already cut into regions."""
-        return [own == 1 for own in graphs.paint(self.model_.predict(graphs))]
+        """The masks of images that are already cut into regions, at the size of their maps."""
+        return self._as_masks(graphs.paint(self.model_.predict(graphs)))
+
+    def _as_masks(self, painted: list[Array]) -> list[Array]:
+        return [own == 1 for own in painted] if self.classes is None else painted
 
     def complete(self, graphs: RegionGraphs, y: Any, boxes: Any = None) -> list[Array]:
-        """The masks of images, consistent with their weak labels: within boxes, equal to drawn regions.
+        """The masks of images, consistent with their weak labels: within boxes, equal to drawn regions. Masks and boxes
+        are of the size of the graphs' maps.
 
         ``boxes`` without a known region inside are filled in by ``box_model_``, if there is one: with features of the
         box, it is more accurate than ``model_``.
         """
         check_is_fitted(self)
-        if boxes is not None and self.box_model_ is not None:
+        if boxes is not None and self.classes is None and self.box_model_ is not None:
             y = fill_more_boxes(self.box_model_, self.box_limits_, graphs, RegionLabels.of(y), boxes)
         labels: Ragged = self.model_.impute(graphs, y)
-        return [own == 1 for own in graphs.paint(labels)]
+        return self._as_masks(graphs.paint(labels))
 
     @property
     def is_interrupted(self) -> bool:

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 import numpy as np
 
-from tacit import commands
+from tacit import ask, commands
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
 from tacit.data.reading import find_folder
 from tacit.data.text_files import read_csv
+from tacit.learners.asking import Questions
 from tacit.report import Column, Facts, Figure, Notice, Page, Picture, Prose, Row, Section, Table, line_chart, render
 from tacit.vision.box_files import boxes_coco, boxes_csv, boxes_voc
 from tacit.vision.boxes import BoxTable, match_rows, take_boxes
+from tacit.vision.class_command import segment_classes
+from tacit.vision.class_folders import (
+    ClassImages,
+    join_class_boxes,
+    read_class_labels,
+    read_class_masks,
+    read_class_table,
+)
 from tacit.vision.photos import MAX_PIXELS, image_size, list_images, pillow, read_image
 from tacit.vision.plots import as_png, draw_mask, draw_regions, join_pictures
 from tacit.vision.regions.boxed_regions import regions_in_boxes
@@ -25,7 +34,8 @@ from tacit.vision.regions.features import EDGE_FEATURES
 from tacit.vision.regions.graphs import RegionGraphs, pixels_inside
 from tacit.vision.regions.labels import MIN_INSIDE, weak_labels
 from tacit.vision.regions.masks import list_values, object_values, read_mask_values
-from tacit.vision.segmenter import Segmenter
+from tacit.vision.regions.working_size import sample, shrink, working_shape
+from tacit.vision.segmenter import WORKING_SIDE, Segmenter
 
 EXAMPLES = commands.examples(
     "tacit segment horses --out found",
@@ -35,6 +45,8 @@ YES_OR_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, 
 """What a row of ``labels.csv`` may say."""
 MAX_PICTURES = 24
 """Masks shown on the page; all are in the folder."""
+PICTURE_SIDE = 480
+"""Longest side of pictures on the page, in pixels."""
 MAX_ROUNDS = 6
 """Iterations shown of one image."""
 
@@ -58,6 +70,12 @@ class MaskValues(click.ParamType[list[int]]):
     "--predict", "more", type=commands.INPUT_FOLDER, help="Folder of other images; their masks are written instead."
 )
 @click.option(
+    "--masks",
+    "masks_folder",
+    type=commands.INPUT_FOLDER,
+    help="Folder of masks in place of FOLDER/masks, as tacit label writes it.",
+)
+@click.option(
     "--object",
     "objects",
     type=MaskValues(),
@@ -74,51 +92,109 @@ class MaskValues(click.ParamType[list[int]]):
     metavar="FACTOR",
     help="Importance of all images without a mask, together, relative to those with one; 0 leaves them out.",
 )
+@commands.number_option(
+    "--max-side", WORKING_SIDE, "Longest side, in pixels, at which images are cut into regions.", least=32
+)
 @commands.folder_option("--cache", "Folder that keeps the regions of images for the next run.")
+@commands.ask_option("images to draw a mask of")
 @commands.run_options(out="segments")
 def segment(
-    run: commands.CommandRun, folder: Path, more: Path | None, objects: list[int] | None, **options: Any
+    run: commands.CommandRun,
+    folder: Path,
+    more: Path | None,
+    masks_folder: Path | None,
+    objects: list[int] | None,
+    n_asked: int | None,
+    **options: Any,
 ) -> None:
     """Segment images from the masks of a few, and boxes or labels of others.
 
     FOLDER has images/ and masks/: PNG files named like their images, for some of the images. It may have boxes.csv
     (file,class,width,height,xmin,ymin,xmax,ymax) and labels.csv (file,contains). Writes a mask of every image to
     masks/, report.html, model.tacit and run.json.
+
+    For several classes, FOLDER has classes.csv (name, and value or colour in masks), boxes.csv names classes, and
+    labels.csv has file,classes or file,class,contains. Masks are indexed PNG files, with areas.csv.
     """
-    data = read_folder(folder, objects=objects)
+    if (folder / "classes.csv").exists():
+        if masks_folder is not None or n_asked is not None:
+            raise click.UsageError("--masks and --ask are for one object, not for classes.csv; leave them out")
+        segment_class_folder(run, folder, more, objects, options)
+        return
+    data = read_folder(folder, objects=objects, masks_folder=masks_folder)
     others = None if more is None else image_files(more)
     given = {name: value for name, value in options.items() if value is not None}
     with run.writing(*data.inputs) as out:
         app = Segmenter(**given, **run.settings)
         run.note(f"cutting {len(data.files)} images into regions")
         graphs = app.cut(data.files)
-        refuse_small_boxes(data, graphs)
-        y = weak_labels(graphs, data.masks, data.boxes, data.contains)
-        app.fit_regions(graphs, y, data.masks, data.boxes)
+        masks, boxes = app.shrink(graphs, data.files, data.masks, data.boxes)
+        small = data._replace(masks=masks, boxes=boxes)
+        refuse_small_boxes(data, small.boxes, graphs)
+        y = weak_labels(graphs, masks, boxes, data.contains)
+        app.fit_regions(graphs, y, masks, boxes)
         if app.is_interrupted:
             run.status = commands.INTERRUPTED
-        completed = keep_known(data, app.complete(graphs, y, data.boxes))
-        files, masks = (data.files, completed) if others is None else (others, app.predict(others))
-        for file, mask in zip(files, masks, strict=True):
-            picture = pillow().fromarray(np.where(mask, 255, 0).astype(np.uint8))
-            picture.save(out.path(f"masks/{file.stem}.png"), format="PNG")
+        completed = app.complete(graphs, y, boxes)
+        written = []
+        if others is None:
+            for i, (file, mask) in enumerate(zip(data.files, completed, strict=True)):
+                written.append(write_mask(out, file, keep_known(data, i, app.enlarge(file, mask))))
+        else:
+            for file, mask in zip(others, app.predict_regions(app.cut(others)), strict=True):
+                written.append(write_mask(out, file, app.enlarge(file, mask)))
         app.save(out.path("model.tacit"))
-        out.write_text("report.html", render(segment_page(app, data, graphs, completed, files, masks)))
+        if n_asked is not None:
+            asked = ask_for_masks(app, data, graphs, n_asked, run.seed)
+            commands.write_questions(out, [data.files[i].name for i in asked.rows], asked.usefulness)
+        out.write_text("report.html", render(segment_page(app, small, graphs, completed, written)))
         n_masks = sum(mask is not None for mask in data.masks)
         run.record(
             images=len(data.files),
             with_mask=n_masks,
-            masks_written=len(masks),
+            masks_written=len(written),
             C=app.C_,
             weak=app.weak_,
             accuracy=None if app.accuracy_ != app.accuracy_ else round(app.accuracy_, 4),
             iou=None if app.iou_ != app.iou_ else round(app.iou_, 4),
         )
-    found = f"{commands.count_noun(len(masks), 'mask')}, learned from {n_masks} masks among {len(data.files)} images"
+    found = f"{commands.count_noun(len(written), 'mask')}, learned from {n_masks} masks among {len(data.files)} images"
     quality = "held-out quality unknown: too few masks to hold some out"
     if not np.isnan(app.accuracy_):
         quality = f"held-out masks: {app.accuracy_:.1%} of pixels right, IoU {app.iou_:.1%}"
     run.finish(found, quality, f"open {run.out / 'report.html'} and check the masks in {run.out / 'masks'}")
+
+
+def segment_class_folder(
+    run: commands.CommandRun, folder: Path, more: Path | None, objects: list[int] | None, options: dict[str, Any]
+) -> None:
+    """``tacit segment`` for a folder with ``classes.csv``."""
+    if objects is not None:
+        raise click.UsageError("--object is for one object, and classes.csv for several classes; leave one out")
+    data, inputs = read_class_folder(folder)
+    others = None if more is None else image_files(more)
+    given = {name: value for name, value in options.items() if value is not None}
+    segment_classes(run, data, others, inputs, given)
+
+
+def read_class_folder(folder: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> tuple[ClassImages, list[Path]]:
+    """Read a folder with ``classes.csv``, and the paths of its tables."""
+    path = find_folder(folder, "images with masks")
+    table = read_class_table(path / "classes.csv")
+    files = image_files(path / "images")
+    masks = read_class_masks(path / "masks", files, table, max_pixels)
+    boxes, source = _read_boxes(path)
+    of_image: list[dict[str, Array] | None] = [None] * len(files)
+    if boxes is not None:
+        of_image = join_class_boxes(boxes, files, max_pixels)
+    for i, own in enumerate(of_image):
+        for name in own or {}:
+            table.classes.position(name, f"the box of {files[i].name}", allows_generic=True)
+    labels = path / "labels.csv"
+    contains = read_class_labels(labels, files, table.classes) if labels.exists() else [None] * len(files)
+    tables = [path / "classes.csv", source, labels]
+    inputs = [own for own in tables if own is not None and own.is_file()]
+    return ClassImages(files, table, masks, of_image, contains), inputs
 
 
 class LabelledImages(NamedTuple):
@@ -132,18 +208,21 @@ class LabelledImages(NamedTuple):
 
 
 def read_folder(
-    folder: str | os.PathLike[str], max_pixels: int = MAX_PIXELS, objects: Collection[int] | None = None
+    folder: str | os.PathLike[str],
+    max_pixels: int = MAX_PIXELS,
+    objects: Collection[int] | None = None,
+    masks_folder: Path | None = None,
 ) -> LabelledImages:
     """Read ``images/``, ``masks/`` (PNG of the same stem), and where they are ``boxes.csv`` (or ``boxes.json`` of COCO,
     or a folder ``boxes`` of VOC files) and ``labels.csv`` (columns file, contains: yes or no).
 
     Masks are black and white, or have one value beside 0; where they have more, ``objects`` must say which of them mean
     the object. Of cut-outs, what is not transparent is object. A mask without an image, of another size, or that cannot
-    be read is an error that names it.
+    be read is an error that names it. ``masks_folder`` takes the place of ``masks/``.
     """
     path = find_folder(folder, "images with masks")
     files = image_files(path / "images")
-    masks = _read_masks(path / "masks", files, max_pixels, objects)
+    masks = read_drawn_masks(masks_folder or path / "masks", files, max_pixels, objects)
     table, source = _read_boxes(path)
     boxes = np.full((len(files), 4), np.nan)
     if table is not None:
@@ -157,6 +236,16 @@ def read_folder(
         _refuse_contradictions(files, masks, boxes, contains)
     inputs = [path for path in (source, labels) if path is not None and path.is_file()]
     return LabelledImages(files, masks, boxes, contains, inputs)
+
+
+def ask_for_masks(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, k: int, seed: int) -> Questions:
+    """The images without a mask whose masks would help most."""
+    open_ = np.array([i for i, mask in enumerate(data.masks) if mask is None], dtype=np.int64)
+    if not open_.size:
+        raise ValueError("all images have a mask, so there is nothing to ask; leave --ask out")
+    unknown = [np.full(n, -1) for n in graphs.lengths[open_]]
+    asked = ask(app.model_, graphs[open_], unknown, k, random_state=seed)
+    return asked._replace(rows=open_[asked.rows])
 
 
 def image_files(folder: Path) -> list[Path]:
@@ -177,22 +266,36 @@ def image_files(folder: Path) -> list[Path]:
     return files
 
 
-def keep_known(data: LabelledImages, masks: Sequence[Array]) -> list[Array]:
-    """Masks of these images, to the pixel what is known of them: a drawn mask as it was drawn, nothing outside a box.
+def keep_known(data: LabelledImages, i: int, mask: Array) -> Array:
+    """The mask of image i, to the pixel what is known of it: a drawn mask as it was drawn, nothing outside a box.
 
     Regions lie across both, so labels of regions alone may differ from them by a few pixels.
     """
-    kept = []
-    for drawn, box, mask in zip(data.masks, data.boxes, masks, strict=True):
-        if drawn is None and not np.isnan(box).any():
-            mask = mask & pixels_inside(mask.shape, box)
-        kept.append(mask if drawn is None else drawn)
-    return kept
+    drawn, box = data.masks[i], data.boxes[i]
+    if drawn is not None:
+        return drawn
+    return mask if np.isnan(box).any() else mask & pixels_inside(mask.shape, box)
 
 
-def _read_masks(
-    folder: Path, files: list[Path], max_pixels: int, objects: Collection[int] | None
+class WrittenMask(NamedTuple):
+    """A mask that was written: its image, its share of the pixels, and itself at the size of pictures on the page."""
+
+    file: Path
+    share: float
+    shown: Array
+
+
+def write_mask(out: Any, file: Path, mask: Array) -> WrittenMask:
+    """Write the mask of an image as PNG; full-size masks of all images together may not fit into memory."""
+    picture = pillow().fromarray(np.where(mask, 255, 0).astype(np.uint8))
+    picture.save(out.path(f"masks/{file.stem}.png"), format="PNG")
+    return WrittenMask(file, float(mask.mean()), sample(mask, working_shape(mask.shape, PICTURE_SIDE)))
+
+
+def read_drawn_masks(
+    folder: Path, files: list[Path], max_pixels: int = MAX_PIXELS, objects: Collection[int] | None = None
 ) -> list[Array | None]:
+    """The masks of a folder, PNG files named like the images; None for images without one."""
     if not folder.is_dir():
         raise FileNotFoundError(f"the folder {shorten(str(folder))} of masks (PNG files) does not exist; create it")
     masks: list[Array | None] = [None] * len(files)
@@ -240,9 +343,9 @@ def _one_box_each(table: BoxTable) -> BoxTable:
     return BoxTable(names, table.y[first], boxes, table.sizes[first])
 
 
-def refuse_small_boxes(data: LabelledImages, graphs: RegionGraphs) -> None:
-    """Refuse a box without a region inside, and name its image."""
-    for file, mask, box, own in zip(data.files, data.masks, data.boxes, graphs.shares_inside(data.boxes), strict=True):
+def refuse_small_boxes(data: LabelledImages, boxes: Array, graphs: RegionGraphs) -> None:
+    """Refuse a box without a region inside, and name its image; ``boxes`` are of the size of the graphs' maps."""
+    for file, mask, box, own in zip(data.files, data.masks, data.boxes, graphs.shares_inside(boxes), strict=True):
         if mask is None and not np.isnan(box).any() and own.max() < MIN_INSIDE:
             raise ValueError(
                 f"the box {tuple(box.tolist())} of {file.name} contains no region; make it larger, or use --method "
@@ -285,19 +388,18 @@ def segment_page(
     data: LabelledImages,
     graphs: RegionGraphs,
     completed: list[Array],
-    files: list[Path],
-    masks: list[Array],
+    written: list[WrittenMask],
 ) -> Page:
-    """The page of a run of ``tacit segment``."""
+    """The page of a run of ``tacit segment``; ``data`` has masks and boxes of the size of the graphs' maps."""
     return Page(
         "Segmentation",
-        f"{len(files)} masks from {sum(mask is not None for mask in data.masks)} drawn ones",
+        f"{len(written)} masks from {sum(mask is not None for mask in data.masks)} drawn ones",
         banner="Interrupted: these are the best masks so far." if app.is_interrupted else "",
         sections=[
             Section("How good it is", _quality(app, data)),
-            Section("Masks", _masks(data, files, masks)),
+            Section("Masks", _masks(data, graphs, written)),
             Section("How it was learned", _learning(app, data, graphs, completed)),
-            Section("All masks", [_table(files, masks)]),
+            Section("All masks", [_table(written)]),
         ],
     )
 
@@ -327,25 +429,32 @@ def _kinds(data: LabelledImages) -> dict[str, int]:
     return kinds
 
 
-def _masks(data: LabelledImages, files: list[Path], masks: list[Array]) -> list[Any]:
-    boxes = dict(zip(data.files, data.boxes, strict=True))
+def _masks(data: LabelledImages, graphs: RegionGraphs, written: list[WrittenMask]) -> list[Any]:
+    assert graphs.maps is not None
+    boxes = {file: (box, own.shape) for file, box, own in zip(data.files, data.boxes, graphs.maps, strict=True)}
     drawn = {file for file, mask in zip(data.files, data.masks, strict=True) if mask is not None}
-    chosen = sorted(range(len(files)), key=lambda i: files[i] in drawn)
     pictures = []
-    for i in chosen[:MAX_PICTURES]:
-        overlay = draw_mask(read_image(files[i]), masks[i], boxes.get(files[i]))
-        words = f"{files[i].name}, as it was drawn" if files[i] in drawn else files[i].name
-        pictures.append(Picture(as_png(overlay), f"the mask of {files[i].name}", words))
-    is_short = len(files) > len(pictures)
-    left = f" {len(files)} masks are in the folder; those that were drawn are shown last." if is_short else ""
-    return [Prose(f"The object in orange, a given box in blue.{left}"), Row(pictures)]
+    for own in sorted(written, key=lambda own: own.file in drawn)[:MAX_PICTURES]:
+        box = None
+        if own.file in boxes:
+            box, (height, width) = boxes[own.file]
+            box = box * np.tile([own.shown.shape[1] / width, own.shown.shape[0] / height], 2)
+        overlay = draw_mask(shrink(read_image(own.file), PICTURE_SIDE), own.shown, box)
+        words = f"{own.file.name}, as it was drawn" if own.file in drawn else own.file.name
+        pictures.append(Picture(as_png(overlay), f"the mask of {own.file.name}", words))
+    is_short = len(written) > len(pictures)
+    left = f" {len(written)} masks are in the folder; those that were drawn are shown last." if is_short else ""
+    return [
+        Prose(f"The contour of the object in magenta, its background darker, a given box in blue.{left}"),
+        Row(pictures),
+    ]
 
 
 def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, completed: list[Array]) -> list[Any]:
     blocks: list[Any] = []
     example = next((i for i, mask in enumerate(data.masks) if mask is None), 0)
-    image = read_image(data.files[example])
     assert graphs.maps is not None
+    image = shrink(read_image(data.files[example]), max(graphs.maps[example].shape))
     cut = as_png(draw_regions(image, graphs.maps[example]))
     mask = as_png(draw_mask(image, completed[example], data.boxes[example]))
     words = f"{data.files[example].name}: {graphs.lengths[example]} regions"
@@ -379,8 +488,6 @@ def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, comple
     return blocks
 
 
-def _table(files: list[Path], masks: list[Array]) -> Table:
+def _table(written: list[WrittenMask]) -> Table:
     columns = [Column("image"), Column("object", is_number=True, meaning="share of the pixels, in percent")]
-    return Table(
-        columns, [(file.name, round(100 * float(mask.mean()), 1)) for file, mask in zip(files, masks, strict=True)]
-    )
+    return Table(columns, [(own.file.name, round(100 * own.share, 1)) for own in written])

@@ -11,6 +11,7 @@ from scipy.stats import norm, rankdata
 from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
 from tacit.dna.kmers import count_shares, kmer_shares
+from tacit.dna.sequences import DNA, Alphabet
 
 LONGEST_SHARE = 3
 """Letters of the longest k-mers of the composition given which a motif is tested."""
@@ -53,7 +54,9 @@ def auroc(score: Array, is_positive: Array) -> Auroc:
     return Auroc(value, max(value - reach, 0.0), min(value + reach, 1.0))
 
 
-def motif_p_value(score: Array, others: Array, sequences: Ragged, is_positive: Array, strands: int) -> float:
+def motif_p_value(
+    score: Array, others: Array, sequences: Ragged, is_positive: Array, strands: int, alphabet: Alphabet = DNA
+) -> float:
     """The p-value of a motif on held-out sequences, given other motifs, composition and lengths.
 
     Parameters
@@ -62,13 +65,14 @@ def motif_p_value(score: Array, others: Array, sequences: Ragged, is_positive: A
     others : (sequences, motifs) the same for the other motifs
     sequences, is_positive : held out
     strands : 1 or 2
+    alphabet : of the sequences
     """
     least = min(int(is_positive.sum()), int((~is_positive).sum()))
-    longest = LONGEST_SHARE
+    longest = LONGEST_SHARE if alphabet.size == 4 else 1
     while longest > 1 and least < ROWS_PER_COVARIATE * count_shares(longest, strands):
         longest -= 1
-    shares = kmer_shares(sequences, longest, strands)
-    squares = kmer_shares(sequences, 1, strands)[:, :-1] ** 2
+    shares = kmer_shares(sequences, longest, strands, alphabet)
+    squares = kmer_shares(sequences, 1, strands, alphabet)[:, :-1] ** 2
     lengths = np.log(sequences.lengths)[:, None]
     return given_p_value(score, np.hstack([shares, squares, lengths, others]), is_positive)
 

@@ -24,8 +24,9 @@ from tacit.dna.files import (
     write_jaspar,
     write_meme,
 )
+from tacit.dna.finder.shapes import FoundMotif
 from tacit.dna.regions import is_regions, read_peaks
-from tacit.dna.sequences import load_letters, read_sequences, write_letters
+from tacit.dna.sequences import ALPHABETS, load_letters, read_sequences, write_letters
 
 _REGION = re.compile(r"^([A-Za-z0-9_.]{1,60}):(\d{1,12})-(\d{1,12})")
 
@@ -60,6 +61,7 @@ def read_motif_input(
     genome: Path | None = None,
     peak_width: int = 100,
     match_gc: bool = False,
+    is_protein: bool = False,
 ) -> MotifInput:
     """Read one or two files.
 
@@ -72,16 +74,19 @@ def read_motif_input(
     genome : FASTA, out of which files of regions (BED, narrowPeak) are cut
     peak_width : letters around the summit or the middle of a region; 0 for the whole region
     match_gc : draw those negatives whose shares of G and C are distributed as in the positives
+    is_protein : whether sequences are amino acids
     """
+    if is_protein and any(is_table(path) or os.path.isdir(path) for path in (positives, negatives) if path is not None):
+        raise ValueError(f"{quote(positives)}: protein must be in FASTA; tables and shards are for DNA and RNA")
     if not os.path.isdir(positives) and is_table(positives):
         if negatives is not None:
             raise ValueError(f"{quote(positives)} is a table with both classes; leave out {quote(negatives)}")
         return _from_table(positives, top, seed)
-    first, lacking = _read_sequences(positives, genome, peak_width)
+    first, lacking = _read_sequences(positives, genome, peak_width, is_protein)
     if negatives is None:
         summary = f"{len(first.names)} sequences{lacking}, and a shuffle of each"
         return _finish(first.names, first.letters, None, summary)
-    second, more_lacking = _read_sequences(negatives, genome, peak_width)
+    second, more_lacking = _read_sequences(negatives, genome, peak_width, is_protein)
     n_read = len(second.names)
     if match_gc:
         rows = match_gc_rows(first.letters, second.letters, seed)
@@ -94,10 +99,10 @@ def read_motif_input(
     return replace(both, n_duplicates=twice)
 
 
-def _read_sequences(path: Path, genome: Path | None, peak_width: int) -> tuple[Sequences, str]:
+def _read_sequences(path: Path, genome: Path | None, peak_width: int, is_protein: bool) -> tuple[Sequences, str]:
     """Sequences of a file, of shards or of regions of a genome; and a remark on regions that the genome lacks."""
     if not is_regions(path):
-        return _read_file_or_shards(path), ""
+        return _read_file_or_shards(path, is_protein), ""
     names, letters, n_lacking = read_peaks(path, genome, peak_width)
     remark = f" ({n_lacking} peak{'s' * (n_lacking != 1)} on chromosomes that the genome lacks)" if n_lacking else ""
     return Sequences(names, letters), remark
@@ -136,10 +141,10 @@ def _gc_shares(letters: Sequence[str]) -> Array:
     return np.array([(text.count("G") + text.count("C")) / max(len(text), 1) for text in upper])
 
 
-def _read_file_or_shards(path: Path) -> Sequences:
+def _read_file_or_shards(path: Path, is_protein: bool) -> Sequences:
     """Sequences of a file, or of a folder of shards, whose names are numbers."""
     if not os.path.isdir(path):
-        return read_sequences_file(path)
+        return read_sequences_file(path, is_protein=is_protein)
     letters = write_letters(read_sequences(load_letters(Shards.open(path))))
     return Sequences([f"{path.name}:{number}" for number in range(1, len(letters) + 1)], letters)
 
@@ -172,22 +177,24 @@ def _finish(names: list[str], letters: list[str], labels: Array | None, summary:
     return MotifInput(plain, letters, labels, summary, len(plain) - len(set(plain)))
 
 
-def motif_names(finder: Any) -> list[str]:
-    """The names of the motifs in files: their number and consensus."""
-    return [f"tacit-{number + 1}-{motif.consensus}" for number, motif in enumerate(finder.motifs_)]
+def name_motifs(motifs: Sequence[FoundMotif]) -> list[str]:
+    """The names of motifs in files: their number and consensus."""
+    return [f"tacit-{number + 1}-{motif.consensus}" for number, motif in enumerate(motifs)]
 
 
-def meme_text(finder: Any) -> str:
+def meme_text(motifs: Sequence[FoundMotif]) -> str:
     """All motifs in the minimal MEME format."""
-    motifs = finder.motifs_
+    letters = ALPHABETS[motifs[0].alphabet].letters if motifs else "ACGT"
     background = motifs[0].background if motifs else np.full(4, 0.25)
-    matrices = [Matrix(name, motif.probabilities) for name, motif in zip(motif_names(finder), motifs, strict=True)]
-    return write_meme(matrices, background, [motif.sites for motif in motifs], [motif.p_value for motif in motifs])
+    matrices = [Matrix(name, motif.probabilities) for name, motif in zip(name_motifs(motifs), motifs, strict=True)]
+    return write_meme(
+        matrices, background, [motif.sites for motif in motifs], [motif.e_value for motif in motifs], letters
+    )
 
 
-def jaspar_text(finder: Any) -> str:
+def jaspar_text(motifs: Sequence[FoundMotif]) -> str:
     """All motifs as counts in the JASPAR format."""
-    pairs = zip(motif_names(finder), finder.motifs_, strict=True)
+    pairs = zip(name_motifs(motifs), motifs, strict=True)
     return write_jaspar([Matrix(name, motif.counts) for name, motif in pairs])
 
 
@@ -196,29 +203,24 @@ def list_sites(finder: Any, data: MotifInput) -> list[tuple[Any, ...]]:
 
     Starts count from 0, at the first letter of the sequence as given; a site may reach over its ends.
     """
-    sites, names, letters = finder.sites_, data.names, data.letters
-    is_positive = np.ones(len(names), bool) if data.labels is None else data.labels == 1
+    names, letters = data.names, data.letters
     rows = []
-    for number, (m, motif) in enumerate(zip(finder.motif_order_.tolist(), finder.motifs_, strict=True)):
-        value = sites.value[: len(names), m]
-        for i in np.argsort(-value, kind="stable"):
-            if value[i] <= motif.least_score:
-                break
-            if not is_positive[i]:
-                continue
-            start, strand = int(sites.start[i, m]), int(sites.strand[i, m])
-            site = cut_site(letters[i] + finder.flank, start, motif.width, strand)
-            rows.append((number + 1, names[i], start, start + motif.width, "+-"[strand], float(value[i]), site))
+    for number, (found, motif) in enumerate(zip(finder.site_lists_, finder.motifs_, strict=True)):
+        for i, start, strand, value in zip(*(part.tolist() for part in found), strict=True):
+            site = cut_site(letters[i] + finder.flank, start, motif.width, strand, motif.alphabet)
+            rows.append((number + 1, names[i], start, start + motif.width, "+-"[strand], value, site))
     return rows
 
 
-def cut_site(sequence: str, start: int, width: int, strand: int) -> str:
+def cut_site(sequence: str, start: int, width: int, strand: int, alphabet: str = "dna") -> str:
     """The letters of a site along its strand, with a dot for each outside the sequence.
 
     >>> cut_site("AACGT", 3, 3, 0), cut_site("AACGT", 0, 3, 1)
     ('GT.', 'GTT')
     """
-    inside = sequence[max(start, 0) : max(start + width, 0)].upper().replace("U", "T")
+    inside = sequence[max(start, 0) : max(start + width, 0)].upper()
+    if alphabet != "protein":
+        inside = inside.replace(*("UT" if alphabet == "dna" else "TU"))
     site = ("." * max(-start, 0) + inside).ljust(width, ".")[:width]
     return site[::-1].translate(_SWAP) if strand else site
 

@@ -37,12 +37,21 @@ from tacit.dna.finder.models import (
     read_widths,
     score_composition,
 )
-from tacit.dna.finder.placement import pair_motifs, place_motif
+from tacit.dna.finder.placement import SITES_PER_SEQUENCE, choose_sites, pair_motifs, place_motif
 from tacit.dna.finder.search import MOST_MOTIFS, MotifSearch
 from tacit.dna.finder.shapes import FoundMotif, describe_motif, find_best_sites, mark_overlaps
 from tacit.dna.kmers import kmer_shares
 from tacit.dna.motif.sites import MotifSites
-from tacit.dna.sequences import append_flank, load_letters, read_sequences, shuffle_pairs, write_letters
+from tacit.dna.sequences import (
+    ALPHABETS,
+    DNA,
+    Alphabet,
+    append_flank,
+    load_letters,
+    read_sequences,
+    shuffle,
+    write_letters,
+)
 from tacit.learners.application import Application
 from tacit.oracle import Schema
 from tacit.runtime import Status
@@ -52,7 +61,7 @@ LONGEST_SHARE, LONGEST_SHARE_OF_SHUFFLES = 3, 2
 """Letters of the k-mers of the composition. Shuffles preserve dinucleotides: longer k-mers would only reveal which
 sequences are shuffles."""
 
-NOT_STORED = ("sites_", "held_out_", "placements_", "pairs_", "gc_area_")
+NOT_STORED = ("sites_", "site_lists_", "held_out_", "placements_", "pairs_", "gc_area_")
 """Attributes about the training sequences, which a file does not contain."""
 
 LEAST_SEQUENCES = 10
@@ -92,12 +101,15 @@ class MotifFinder(Application):
     n_motifs : how many, or "auto" for as many as are significant, at most 5
     learner : "logistic", or "latent-svm", which refits by the concave–convex procedure (`tacit.LatentSVM`)
     C : factor of the mean loss against ½‖w‖²; "auto" chooses by cross-validation
-    strands : "both", or "one" for sequences that are read in one direction, such as RNA
+    alphabet : "dna", "rna" or "protein"; the last two are read in one direction
+    strands : "both", or "one" for DNA that is read in one direction
     overhang : letters of a site that may lie outside its sequence
     flank : letters that follow every sequence, such as the linker of a binding array
+    sites_per_sequence : of the sites that are listed: "zero-or-one", exactly "one", "any" number, or "auto": any
+        number where more than a fifth of the sequences with a site have several, else zero or one
     motif_only : predict from motifs and composition alone
     held_out : share of sequences that are held out for tests
-    alpha : a motif is significant if its p-value, times the number of motifs tested, is below this
+    alpha : a motif is significant if its E-value, p-value times the number of motifs tested, is below this
     time_budget : seconds after which the best so far is kept; None for as long as it takes
     checkpoint, resume : file with the motifs found so far, and whether to continue from it
     random_state : seed of the split, the shuffles and cross-validation
@@ -111,6 +123,8 @@ class MotifFinder(Application):
     composition_ : letters of the longest k-mers of the composition: 3, and 2 where shuffles are the negatives
     evidence_ : areas under the ROC curve (AUROC) on the held-out part: of motifs, k-mers, both, and composition alone
     sites_ : the best site of every motif in every training sequence: start, strand and score
+    site_lists_ : per motif, its sites in the positive sequences, the best first, as many as ``sites_per_sequence``
+        says: row, start, strand and score; not stored in files
     placements_ : per motif, sites per sequence and a test of their distance from the middle; not stored in files
     pairs_ : per pair of motifs, tests of whether they occur together and at one distance; not stored in files
     length_area_ : AUROC of the lengths alone; near 0 or 1 hardly any motif can be significant
@@ -134,9 +148,11 @@ class MotifFinder(Application):
     n_motifs: Any = parameter(either("auto", whole(1, MOST_MOTIFS)), default="auto")
     learner: str = parameter(_check_learner, default="logistic")
     C: Any = parameter(either("auto", positive), default="auto")
+    alphabet: str = parameter(choice(*ALPHABETS), default="dna")
     strands: str = parameter(choice("both", "one"), default="both")
     overhang: int = parameter(whole(0), default=2)
     flank: str = parameter(_check_flank, default="")
+    sites_per_sequence: str = parameter(choice("auto", *SITES_PER_SEQUENCE), default="auto")
     motif_only: bool = parameter(switch, default=False)
     held_out: float = parameter(between("a share between 0.1 and 0.9", 0.1, 0.9), default=0.5)
     alpha: float = parameter(between("a probability above 0", 0, 1, is_open=True), default=1e-3)
@@ -173,15 +189,18 @@ class MotifFinder(Application):
         self.check_parameters()
         deadline = Deadline(self.time_budget)
         seed = int(random_numbers(self.random_state).randint(2**31))
-        self.composition_ = LONGEST_SHARE if y is not None else LONGEST_SHARE_OF_SHUFFLES
-        sequences, is_positive, self.classes_ = read_classes(X, y, seed)
-        with_flank = append_flank(sequences, self.flank)
+        self.composition_ = choose_composition(self.alphabet, y is not None)
+        sequences, is_positive, self.classes_ = read_classes(X, y, seed, self.letters_)
+        with_flank = append_flank(sequences, self.flank, self.letters_)
         given = with_flank if y is not None else with_flank[: len(with_flank) // 2]
         make_problem(self, 1, read_widths(self.width)[1]).read(given)  # refuses short sequences
-        held = evidence.choose_held_out(write_letters(sequences), is_positive, float(self.held_out), seed)
+        held = evidence.choose_held_out(
+            write_letters(sequences, self.letters_), is_positive, float(self.held_out), seed
+        )
         check_enough(is_positive, held)
         self.length_area_ = evidence.auroc(sequences.lengths, is_positive).value
-        self.gc_area_ = evidence.auroc(kmer_shares(sequences, 1, 2)[:, 1], is_positive).value
+        gc = kmer_shares(sequences, 1, 2)[:, 1] if self.letters_.size == 4 else np.zeros(len(sequences))
+        self.gc_area_ = evidence.auroc(gc, is_positive).value
         search = MotifSearch(self, with_flank, is_positive, held, seed, deadline)
         search.run()
         self._take_model(search)
@@ -211,14 +230,19 @@ class MotifFinder(Application):
         strands, test, labels = count_strands(self), search.test, search.is_positive[search.test]
         bound = self.problem_.bind(search.sequences[test], None, self.schema_)
         scores = {"motifs": bound.label_scores(self.coef_)[:, 1]}
-        kmers, self.blend_ = KmerModel(np.zeros(count_kmer_columns(strands)), 0.0), np.array([0.0, 1.0, 0.0])
+        kmers, self.blend_ = (
+            KmerModel(np.zeros(count_kmer_columns(strands, self.letters_)), 0.0),
+            np.array([0.0, 1.0, 0.0]),
+        )
         if search.ended_early is None:
             try:
-                kmers = learn_kmers(sequences[search.train], search.labels, strands, search.seed, shuffles=shuffles)
-                scores["k-mers"] = kmers.score(sequences[test], strands)
+                settings: Any = {"shuffles": shuffles, "alphabet": self.letters_}
+                kmers = learn_kmers(sequences[search.train], search.labels, strands, search.seed, **settings)
+                scores["k-mers"] = kmers.score(sequences[test], strands, self.letters_)
                 both, self.blend_ = blend(scores["motifs"], scores["k-mers"], labels, search.seed)
                 scores["motifs and k-mers"] = both
-                scores["composition"] = score_composition(sequences, search.is_positive, search.train, test, strands)
+                rows = search.is_positive, search.train, test
+                scores["composition"] = score_composition(sequences, *rows, strands, self.letters_)
             except KeyboardInterrupt:
                 search.ended_early = Status.INTERRUPTED
         self.kmer_weights_, self.kmer_intercept_ = kmers.weights, kmers.intercept
@@ -230,7 +254,8 @@ class MotifFinder(Application):
     def _refit_kmers(self, search: MotifSearch, sequences: Ragged, C: float, shuffles: int) -> None:
         """Learn the k-mer model from all sequences."""
         try:
-            kmers = learn_kmers(sequences, search.is_positive, count_strands(self), search.seed, (C,), shuffles)
+            settings = count_strands(self), search.seed, (C,), shuffles, self.letters_
+            kmers = learn_kmers(sequences, search.is_positive, *settings)
             self.kmer_weights_, self.kmer_intercept_ = kmers.weights, kmers.intercept
         except KeyboardInterrupt:
             search.ended_early = Status.INTERRUPTED
@@ -241,20 +266,35 @@ class MotifFinder(Application):
         With "auto" a single motif that is not significant stays in the model, which needs one, but not in `motifs_`.
         """
         self.sites_ = find_best_sites(self.problem_, self.schema_, self.coef_, search.sequences)
-        corrected = np.minimum(1.0, np.array(search.p_values) * search.n_tested)
-        kept = [m for m in range(corrected.size) if self.n_motifs != "auto" or corrected[m] < float(self.alpha)]
+        e_values = np.array(search.p_values) * search.n_tested
+        kept = [m for m in range(e_values.size) if self.n_motifs != "auto" or e_values[m] < float(self.alpha)]
         kept.sort(key=lambda m: search.p_values[m])
         self.motif_order_ = np.array(kept, dtype=np.int64)
         data = search.sequences, self.sites_, search.is_positive
-        motifs = [describe_motif(*data, m, corrected[m], search.agreement[m], float(self.alpha)) for m in kept]
+        motifs = [
+            describe_motif(
+                *data, m, search.p_values[m], search.agreement[m], float(self.alpha), search.n_tested, self.letters_
+            )
+            for m in kept
+        ]
         self.motifs_ = mark_overlaps(motifs, kept, self.sites_, search.is_positive)
         weights, strands = self.weights_["motif"], count_strands(self)
-        self.placements_ = [
-            place_motif(*data, m, motif, weights[m], strands) for m, motif in zip(kept, self.motifs_, strict=True)
+        each = [(*data, m, motif, weights[m], strands) for m, motif in zip(kept, self.motifs_, strict=True)]
+        overhang = self.problem_.overhang
+        self.placements_ = [place_motif(*one, overhang) for one in each]
+        told = self.sites_per_sequence
+        most = [
+            ("any" if place.model == "any" else "zero-or-one") if told == "auto" else told for place in self.placements_
         ]
+        self.site_lists_ = [choose_sites(*one, overhang, number) for one, number in zip(each, most, strict=True)]
         self.pairs_ = pair_motifs(*data, kept, self.motifs_)
 
     # use
+
+    @property
+    def letters_(self) -> Alphabet:
+        """The alphabet of the sequences."""
+        return ALPHABETS[self.alphabet]
 
     @property
     def weights_(self) -> dict[str, Array]:
@@ -269,12 +309,12 @@ class MotifFinder(Application):
     def decision_function(self, X: Any) -> Array:
         """The log-odds of the positive class, for a prior of one half; above 0 where it is more likely."""
         check_is_fitted(self, "coef_")
-        sequences = read_sequences(X)
-        oracle = self.problem_.bind(append_flank(sequences, self.flank), None, self.schema_)
+        sequences = read_sequences(X, self.letters_)
+        oracle = self.problem_.bind(append_flank(sequences, self.flank, self.letters_), None, self.schema_)
         score = oracle.label_scores(self.coef_)[:, 1]
         if self.motif_only:
             return np.asarray(score)
-        kmers = KmerModel(self.kmer_weights_, self.kmer_intercept_).score(sequences, count_strands(self))
+        kmers = KmerModel(self.kmer_weights_, self.kmer_intercept_).score(sequences, count_strands(self), self.letters_)
         return np.asarray(self.blend_[0] + self.blend_[1] * score + self.blend_[2] * kmers)
 
     def predict(self, X: Any) -> Array:
@@ -295,6 +335,8 @@ class MotifFinder(Application):
     def check_parameters(self) -> None:
         super().check_parameters()
         whole_number("overhang", self.overhang, 0, read_widths(self.width)[1] - 1)
+        if self.flank and self.alphabet == "protein":
+            raise ValueError(f"flank is for DNA and RNA; leave it out for protein, got flank={shorten(self.flank)}")
         if self.resume and self.checkpoint is None:
             raise ValueError("resume=True needs checkpoint=path, the file to resume from")
 
@@ -303,7 +345,7 @@ class MotifFinder(Application):
         n = whole_number("n_motifs", self.schema_.blocks.get("motif", (0,))[0], 1, MOST_MOTIFS)
         make_problem(self, n, self.width_).check_schema(self.schema_)
         table(self.schema_.n_params)("coef_", self.coef_)
-        table(count_kmer_columns(count_strands(self)))("kmer_weights_", self.kmer_weights_)
+        table(count_kmer_columns(count_strands(self), self.letters_))("kmer_weights_", self.kmer_weights_)
         if self.classes_.shape != (2,):
             raise ValueError(f"classes_ must be two labels, got {shorten(self.classes_)}")
         for motif in self.motifs_:
@@ -313,22 +355,29 @@ class MotifFinder(Application):
             raise ValueError(f"motif_order_ must be the indices of {len(self.motifs_)} motifs, got {shorten(order)}")
 
 
-def read_classes(X: Any, y: Any, seed: int) -> tuple[Ragged, Array, Array]:
+def choose_composition(alphabet: str, has_negatives: bool) -> int:
+    """Letters of the longest k-mers of the composition; for protein 1, because there are 400 pairs."""
+    if alphabet == "protein":
+        return 1
+    return LONGEST_SHARE if has_negatives else LONGEST_SHARE_OF_SHUFFLES
+
+
+def read_classes(X: Any, y: Any, seed: int, alphabet: Alphabet = DNA) -> tuple[Ragged, Array, Array]:
     """Letter codes, which sequences are positive, and the two labels. Shards are read into memory.
 
-    Without labels all are positive, and shuffles with the same dinucleotides follow as negatives.
+    Without labels all are positive, and shuffles follow as negatives (`tacit.dna.sequences.shuffle`).
 
     >>> sequences, is_positive, classes = read_classes(["ACGTTG", "CCAGTA"], None, seed=0)
     >>> len(sequences), is_positive.tolist(), classes.tolist()
     (4, [True, True, False, False], [-1, 1])
     """
-    sequences = read_sequences(load_letters(X) if isinstance(X, Shards) else X)
+    sequences = read_sequences(load_letters(X) if isinstance(X, Shards) else X, alphabet)
     if y is None:
-        shuffled = shuffle_pairs(sequences, seed)
+        shuffled = shuffle(sequences, seed, alphabet)
         offsets = np.concatenate([sequences.offsets, sequences.offsets[-1] + shuffled.offsets[1:]])
         both = Ragged(np.concatenate([sequences.values, shuffled.values]), offsets)
         return both, np.arange(len(both)) < len(sequences), np.array([-1, 1])
-    classes = MotifSites(1, 1).schema(sequences, y).classes
+    classes = MotifSites(1, 1, alphabet=alphabet.name).schema(sequences, y).classes
     return sequences, np.asarray(y) == classes[1], classes
 
 

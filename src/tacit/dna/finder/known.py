@@ -8,8 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
+from tacit.data.parameters import shorten
 from tacit.dna.files import Matrix
 from tacit.dna.finder.shapes import write_consensus
+from tacit.dna.sequences import DNA, Alphabet
 
 LEAST_OVERLAP = 5
 """Positions in which aligned motifs must overlap; fewer where one of them is shorter."""
@@ -52,7 +54,7 @@ class Match(NamedTuple):
     alignment: tuple[str, str]
 
 
-def match_known(shares: Array, known: Sequence[Matrix]) -> list[Match]:
+def match_known(shares: Array, known: Sequence[Matrix], alphabet: Alphabet = DNA) -> list[Match]:
     """The matches of one motif, the best first.
 
     The method of Tomtom (Gupta et al. 2007) with complete scores (Tanaka et al. 2011). The score of two columns is the
@@ -68,15 +70,27 @@ def match_known(shares: Array, known: Sequence[Matrix]) -> list[Match]:
     """
     if not known:
         return []
-    null = _NullScores(shares, known)
-    matches = [_match_one(shares, motif, null, len(known)) for motif in known]
+    check_known(known, alphabet)
+    null = _NullScores(shares, known, alphabet)
+    matches = [_match_one(shares, motif, null, len(known), alphabet) for motif in known]
     return sorted(matches, key=lambda match: (match.p_value, -match.correlation))
 
 
-def _match_one(shares: Array, motif: Matrix, null: _NullScores, n_known: int) -> Match:
+def check_known(known: Sequence[Matrix], alphabet: Alphabet) -> None:
+    """Refuse known motifs of another alphabet."""
+    wrong = [motif for motif in known if motif.shares.shape[1] != alphabet.size]
+    if wrong:
+        raise ValueError(
+            f"known motif {shorten(wrong[0].name)} has {wrong[0].shares.shape[1]} letters, and {alphabet.name} has "
+            f"{alphabet.size}; give known motifs of the same alphabet"
+        )
+
+
+def _match_one(shares: Array, motif: Matrix, null: _NullScores, n_known: int, alphabet: Alphabet) -> Match:
     best, place, log_below = -np.inf, (0, 0, 0, 0), 0.0
     offsets = _offsets(len(shares), len(motif.shares))
-    for strand, known in enumerate((motif.shares, motif.shares[::-1, ::-1])):
+    sides = (motif.shares, motif.shares[::-1, ::-1])[: 1 + alphabet.has_complement]
+    for strand, known in enumerate(sides):
         steps = null.steps_of(known)
         for offset in offsets:
             low, high = max(offset, 0), min(offset + len(known), len(shares))
@@ -86,28 +100,28 @@ def _match_one(shares: Array, motif: Matrix, null: _NullScores, n_known: int) ->
                 best, place = score, (offset, strand, low, high)
     for offset in offsets:
         low, high = max(offset, 0), min(offset + len(motif.shares), len(shares))
-        log_below += 2 * np.log1p(-min(null.tail(low, high, int(best)), 1 - 1e-16))
+        log_below += len(sides) * np.log1p(-min(null.tail(low, high, int(best)), 1 - 1e-16))
     offset, strand, low, high = place
     known = motif.shares[::-1, ::-1] if strand else motif.shares
     p = float(np.clip(-np.expm1(log_below), 1e-300, 1.0))
     correlation = _correlate(shares[low:high], known[low - offset : high - offset])
-    alignment = align_consensus(shares, known, offset)
+    alignment = align_consensus(shares, known, offset, alphabet)
     return Match(motif.name, correlation, p, p * n_known, offset, strand, high - low, alignment)
 
 
-def align_consensus(shares: Array, known: Array, offset: int) -> tuple[str, str]:
+def align_consensus(shares: Array, known: Array, offset: int, alphabet: Alphabet = DNA) -> tuple[str, str]:
     """The consensus of both motifs, with blanks so that aligned letters are below each other.
 
     >>> align_consensus(np.eye(4)[[0, 1, 2]], np.eye(4)[[3, 0, 1]], -1)
     (' ACG', 'TAC ')
     """
     first, second = " " * max(-offset, 0), " " * max(offset, 0)
-    one, other = first + write_consensus(shares), second + write_consensus(known)
+    one, other = first + write_consensus(shares, alphabet), second + write_consensus(known, alphabet)
     width = max(len(one), len(other))
     return one.ljust(width), other.ljust(width)
 
 
-def find_correlation(shares: Array, known: Array) -> float:
+def find_correlation(shares: Array, known: Array, strands: int = 2) -> float:
     """The highest correlation of two motifs over all alignments; short overlaps count less, because they match easily.
 
     >>> one = np.eye(4)[[3, 2, 0, 1, 3, 1, 0]]
@@ -115,7 +129,7 @@ def find_correlation(shares: Array, known: Array) -> float:
     1.0
     """
     best = -np.inf
-    for other in (known, known[::-1, ::-1]):
+    for other in (known, known[::-1, ::-1])[:strands]:
         for offset in _offsets(len(shares), len(other)):
             low, high = max(offset, 0), min(offset + len(other), len(shares))
             value = _correlate(shares[low:high], other[low - offset : high - offset])
@@ -129,7 +143,8 @@ def _offsets(width: int, known_width: int) -> range:
 
 
 def _correlate(one: Array, other: Array) -> float:
-    a, b = one.ravel() - 0.25, other.ravel() - 0.25
+    chance = 1 / one.shape[1]
+    a, b = one.ravel() - chance, other.ravel() - chance
     scale = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / scale if scale > 1e-12 else 0.0
 
@@ -137,10 +152,12 @@ def _correlate(one: Array, other: Array) -> float:
 class _NullScores:
     """Scores of the columns of a found motif in whole steps, and the distributions of their sums."""
 
-    def __init__(self, shares: Array, known: Sequence[Matrix]) -> None:
-        columns = np.concatenate([part for one in known for part in (one.shares, one.shares[::-1, ::-1])])
+    def __init__(self, shares: Array, known: Sequence[Matrix], alphabet: Alphabet = DNA) -> None:
+        sides = 1 + alphabet.has_complement
+        columns = np.concatenate([part for one in known for part in (one.shares, one.shares[::-1, ::-1])[:sides]])
         if len(columns) < LEAST_COLUMNS:
-            drawn = np.random.default_rng(0).dirichlet(np.full(4, CONCENTRATION), LEAST_COLUMNS - len(columns))
+            spread = np.full(alphabet.size, CONCENTRATION * 4 / alphabet.size)
+            drawn = np.random.default_rng(0).dirichlet(spread, LEAST_COLUMNS - len(columns))
             columns = np.concatenate([columns, drawn])
         self._shares = shares
         scores = self._score(columns)

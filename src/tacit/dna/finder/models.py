@@ -21,7 +21,7 @@ from tacit.data.ragged import Ragged
 from tacit.dna.finder.shapes import LONGEST_MOTIF
 from tacit.dna.kmers import canonical_kmers, find_enriched_kmers, find_kmers, kmer_shares
 from tacit.dna.motif.sites import MotifSites
-from tacit.dna.sequences import shuffle_pairs
+from tacit.dna.sequences import ALPHABETS, DNA, Alphabet, shuffle
 from tacit.learners import LatentLogistic, LatentSVM
 from tacit.oracle import Schema
 from tacit.runtime import Status
@@ -50,6 +50,8 @@ WIDTH_STEP = 2
 
 KMER_LENGTHS = (3, 4, 5, 6)
 
+KMER_LENGTHS_OF_PROTEIN = (1, 2, 3)
+
 KMER_STRENGTHS = (1e-3, 1e-2, 1e-1)
 """Values of C of the logistic regression on k-mers that are tried."""
 
@@ -67,12 +69,13 @@ _BLOCK_LETTERS = 1 << 18
 def make_problem(finder: Any, n_motifs: int, width: int) -> MotifSites:
     """The problem that a finder learns."""
     overhang = min(int(finder.overhang), width - 1)
-    return MotifSites(width, int(finder.composition_), finder.strands, n_motifs, overhang)
+    strands = "one" if count_strands(finder) == 1 else "both"
+    return MotifSites(width, int(finder.composition_), strands, n_motifs, overhang, finder.alphabet)
 
 
 def count_strands(finder: Any) -> int:
-    """The number of strands that a finder reads: 1 or 2."""
-    return 1 if finder.strands == "one" else 2
+    """The number of strands that a finder reads: 1 or 2; RNA and protein are read in one direction."""
+    return 1 if finder.strands == "one" or finder.alphabet != "dna" else 2
 
 
 def read_widths(width: Any) -> tuple[int, int]:
@@ -206,7 +209,7 @@ def _fold_loss(
     problem = make_problem(finder, 1, width)
     own, own_labels = sequences[train], labels[train]
     schema = problem.schema(own, own_labels)
-    kmers = find_enriched_kmers(own, own_labels, width, count_strands(finder), STARTS)
+    kmers = find_enriched_kmers(own, own_labels, width, count_strands(finder), STARTS, ALPHABETS[finder.alphabet])
     if not kmers:
         return np.inf
     init = [start_from_kmer(schema, letters, 0) for letters in kmers]
@@ -232,11 +235,11 @@ class KmerModel(NamedTuple):
     intercept: float
     C: float = KMER_STRENGTHS[1]
 
-    def score(self, sequences: Ragged, strands: int) -> Array:
+    def score(self, sequences: Ragged, strands: int, alphabet: Alphabet = DNA) -> Array:
         """The log-odds of the positive class."""
         scores = np.empty(len(sequences))
         for rows in _blocks(sequences):
-            scores[rows] = count_kmers(sequences[rows], strands) @ self.weights + self.intercept
+            scores[rows] = count_kmers(sequences[rows], strands, alphabet) @ self.weights + self.intercept
         return scores
 
 
@@ -247,6 +250,7 @@ def learn_kmers(
     seed: int,
     strengths: Sequence[float] = KMER_STRENGTHS,
     shuffles: int = 1,
+    alphabet: Alphabet = DNA,
 ) -> KmerModel:
     """A logistic regression with C by three-fold cross-validation; the classes count equally.
 
@@ -256,7 +260,7 @@ def learn_kmers(
     if len(sequences) > MAX_KMER_SEQUENCES:
         rows = np.sort(rng.choice(len(sequences), MAX_KMER_SEQUENCES, replace=False))
         sequences, is_positive = sequences[rows], is_positive[rows]
-    table = count_kmers(sequences, strands)
+    table = count_kmers(sequences, strands, alphabet)
     least = int(min(is_positive.sum(), (~is_positive).sum()))
     strength = strengths[len(strengths) // 2]
     if least >= 3 and len(strengths) > 1:
@@ -269,14 +273,14 @@ def learn_kmers(
     positives = sequences[np.flatnonzero(is_positive)]
     room = (MAX_KMER_SEQUENCES - len(sequences)) // max(len(positives), 1)
     for k in range(min(shuffles - 1, room)):
-        more = shuffle_pairs(positives, (seed + k + 1) % 2**32)
-        table = sparse.vstack([table, count_kmers(more, strands)], format="csr")
+        more = shuffle(positives, (seed + k + 1) % 2**32, alphabet)
+        table = sparse.vstack([table, count_kmers(more, strands, alphabet)], format="csr")
         is_positive = np.append(is_positive, np.zeros(len(more), dtype=bool))
     model = _regression(strength).fit(table, is_positive)
     return KmerModel(model.coef_[0], float(model.intercept_[0]), strength)
 
 
-def count_kmers(sequences: Ragged, strands: int) -> sparse.csr_array:
+def count_kmers(sequences: Ragged, strands: int, alphabet: Alphabet = DNA) -> sparse.csr_array:
     """(sequences, k-mers), sparse: how often every k-mer occurs, with two strands together with its reverse complement.
 
     K-mers with ambiguous letters do not count.
@@ -286,25 +290,30 @@ def count_kmers(sequences: Ragged, strands: int) -> sparse.csr_array:
     array([2., 2.])
     """
     blocks = _blocks(sequences)
-    return sparse.csr_array(sparse.vstack([_count_block(sequences[rows], strands) for rows in blocks]))
+    return sparse.csr_array(sparse.vstack([_count_block(sequences[rows], strands, alphabet) for rows in blocks]))
 
 
-def _count_block(sequences: Ragged, strands: int) -> sparse.csr_array:
+def _count_block(sequences: Ragged, strands: int, alphabet: Alphabet) -> sparse.csr_array:
     n, parts = len(sequences), []
     owner = np.repeat(np.arange(n), sequences.lengths)
     ends = np.repeat(sequences.offsets[1:], sequences.lengths)
-    for length in KMER_LENGTHS:
-        kept, column = canonical_kmers(length, strands)
-        ids = find_kmers(sequences.values, sequences.offsets, length).ids.astype(np.int64)
-        usable = (np.arange(ids.size) + length <= ends) & (ids < 4**length)
+    for length in choose_lengths(alphabet):
+        kept, column = canonical_kmers(length, strands, alphabet.size)
+        ids = find_kmers(sequences.values, sequences.offsets, length, alphabet).ids.astype(np.int64)
+        usable = (np.arange(ids.size) + length <= ends) & (ids < alphabet.size**length)
         cells = (owner[usable].astype(np.int32), column[ids[usable]].astype(np.int32))
         parts.append(sparse.coo_array((np.ones(int(usable.sum())), cells), shape=(n, kept.size)))
     return sparse.csr_array(sparse.hstack(parts))
 
 
-def count_kmer_columns(strands: int) -> int:
+def choose_lengths(alphabet: Alphabet) -> tuple[int, ...]:
+    """The lengths of the k-mers that are counted."""
+    return KMER_LENGTHS if alphabet.size == 4 else KMER_LENGTHS_OF_PROTEIN
+
+
+def count_kmer_columns(strands: int, alphabet: Alphabet = DNA) -> int:
     """The number of columns of `count_kmers`."""
-    return sum(canonical_kmers(length, strands)[0].size for length in KMER_LENGTHS)
+    return sum(canonical_kmers(length, strands, alphabet.size)[0].size for length in choose_lengths(alphabet))
 
 
 def _regression(C: float) -> LogisticRegression:
@@ -345,8 +354,10 @@ def _blend_weights(motifs: Array, kmers: Array, labels: Array) -> Array:
     return np.array([0.0, 1.0, 0.0])
 
 
-def score_composition(sequences: Ragged, is_positive: Array, train: Array, test: Array, strands: int) -> Array:
+def score_composition(
+    sequences: Ragged, is_positive: Array, train: Array, test: Array, strands: int, alphabet: Alphabet = DNA
+) -> Array:
     """The score of held-out sequences by their composition alone, learned from the others."""
-    shares = kmer_shares(sequences, 3, strands)
+    shares = kmer_shares(sequences, 3 if alphabet.size == 4 else 1, strands, alphabet)
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, class_weight="balanced", max_iter=500))
     return np.asarray(model.fit(shares[train], is_positive[train]).decision_function(shares[test]))

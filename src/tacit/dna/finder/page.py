@@ -12,6 +12,7 @@ from tacit.data.arrays import Array
 from tacit.dna.finder.evidence import gc_warning, length_warning
 from tacit.dna.finder.files import MotifInput
 from tacit.dna.finder.known import LIKENESS, Match
+from tacit.dna.finder.models import choose_lengths, count_strands
 from tacit.dna.finder.shapes import describe_overlap, describe_spacer
 from tacit.dna.logos import logo_svg
 from tacit.report import (
@@ -79,8 +80,10 @@ def _show_settings(finder: Any, data: MotifInput) -> list[Any]:
             ("letters per sequence", span),
             ("width of a motif", f"{width}, chosen: {finder.width_}" if width != finder.width_ else width),
             ("motifs", "as many as are significant" if finder.n_motifs == "auto" else finder.n_motifs),
-            ("strands", finder.strands),
+            ("alphabet", finder.alphabet),
+            ("strands", "both" if count_strands(finder) == 2 else "one"),
             ("flank", finder.flank or "none"),
+            ("sites per sequence", _show_told(finder)),
             ("held out for tests", f"{finder.held_out:.0%} of each class"),
             ("names that occur twice", data.n_duplicates),
         ]
@@ -89,11 +92,18 @@ def _show_settings(finder: Any, data: MotifInput) -> list[Any]:
     return [facts, *(Notice(text[0].upper() + text[1:] + ".", "warning") for text in warnings)]
 
 
+def _show_told(finder: Any) -> str:
+    """Sites per sequence: as asked for, or as chosen for every motif."""
+    if finder.sites_per_sequence != "auto" or not finder.placements_:
+        return str(finder.sites_per_sequence)
+    return "chosen: " + ", ".join(one.model for one in finder.placements_)
+
+
 def _show_motifs(
     finder: Any, sites: Sequence[tuple[Any, ...]], matches: Sequence[Sequence[Match]], data: MotifInput
 ) -> list[Any]:
     if not finder.motifs_:
-        text = f"No motif is significant: on held-out sequences none adds to composition (p < {finder.alpha:g})."
+        text = f"No motif is significant: on held-out sequences none adds to composition (E < {finder.alpha:g})."
         return [Notice(text, "warning")]
     blocks: list[Any] = [_table_of_motifs(finder)]
     if matches:
@@ -102,14 +112,17 @@ def _show_motifs(
         own = [row for row in sites if row[0] == number + 1]
         p, q = motif.probabilities, motif.background
         title = f"Motif {number + 1}: {motif.consensus}"
-        blocks.append(Prose(f"{title}, p = {show_number(motif.p_value)}, {motif.sites:,} sites"))
+        blocks.append(
+            Prose(f"{title}, E = {show_number(motif.e_value)}, p = {show_number(motif.p_value)}, {motif.sites:,} sites")
+        )
         if motif.spacer is not None:
             blocks.append(Notice(f"Motif {number + 1} {describe_spacer(motif)}."))
         if motif.overlap is not None:
             blocks.append(Notice(f"Motif {number + 1} {describe_overlap(motif)}."))
-        as_found = Figure(logo_svg(p, q, standalone=False), "As found, in bits.")
-        reverse = Figure(logo_svg(p[::-1, ::-1], q[::-1], standalone=False), "Its reverse complement.")
-        blocks += [Row([as_found, reverse]), Row([_align_sites(own), _positions(own, data)])]
+        figures = [Figure(logo_svg(p, q, standalone=False, letters=finder.letters_.letters), "As found, in bits.")]
+        if count_strands(finder) == 2:
+            figures.append(Figure(logo_svg(p[::-1, ::-1], q[::-1], standalone=False), "Its reverse complement."))
+        blocks += [Row(figures), Row([_align_sites(own), _positions(own, data)])]
     blocks += _show_places(finder)
     columns = [
         *(Column("motif", True), Column("sequence"), Column("start", True), Column("strand")),
@@ -123,14 +136,19 @@ def _show_motifs(
 
 def _table_of_motifs(finder: Any) -> Table:
     columns = [
-        *(Column("motif", True), Column("consensus"), Column("p-value", True, "on held-out sequences")),
+        *(
+            Column("motif", True),
+            Column("consensus"),
+            Column("E-value", True, "p-value times the number of motifs tested"),
+        ),
+        Column("p-value", True, "on held-out sequences, given composition and earlier motifs"),
         *(Column("sites", True), Column("in positives", True), Column("in negatives", True)),
         *(Column("bits", True), Column("starts agree", True, "starts that ended at this motif")),
     ]
     rows = []
     for number, motif in enumerate(finder.motifs_):
         shares = (f"{motif.in_positives:.0%}", f"{motif.in_negatives:.0%}")
-        row: list[Any] = [number + 1, motif.consensus, motif.p_value, motif.sites, *shares, motif.bits]
+        row: list[Any] = [number + 1, motif.consensus, motif.e_value, motif.p_value, motif.sites, *shares, motif.bits]
         rows.append([*row, f"{motif.agreement:.0%}"])
     return Table(
         columns, rows, "The most significant first. A site scores higher than the best of nine in ten negatives."
@@ -199,12 +217,13 @@ def _positions(own: Sequence[tuple[Any, ...]], data: MotifInput) -> Figure:
 
 def _show_quality(finder: Any) -> list[Any]:
     areas, held = finder.evidence_, finder.held_out_
+    lengths = choose_lengths(finder.letters_)
     labels = held["is_positive"]
     names = [name for name in ("motifs and k-mers", "motifs", "k-mers", "composition") if name in areas]
     shown = {
         "motifs and k-mers": "motifs and k-mers",
         "motifs": "motifs, composition",
-        "k-mers": "k-mers of 3–6 letters",
+        "k-mers": f"k-mers of {lengths[0]}–{lengths[-1]} letters",
         "composition": "composition alone",
     }
     low = min(0.5, min(areas[name][1] for name in names))
@@ -223,7 +242,8 @@ def _show_quality(finder: Any) -> list[Any]:
         Prose(
             f"All numbers are for {labels.size:,} held-out sequences, {int(labels.sum()):,} of them positive. No motif "
             "was learned from them. A p-value tests whether better sites go with positive sequences, given composition "
-            "and earlier motifs. It is multiplied by the number of motifs that were tested. Intervals are 95 %."
+            "and earlier motifs. The E-value is the p-value times the number of motifs that were tested. Intervals are "
+            "95 %."
         ),
         Row([Figure(bars), Facts(lines)]),
         Row([Figure(roc_chart(roc), "ROC."), Figure(recall, "Precision and recall.")]),

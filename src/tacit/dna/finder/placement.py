@@ -12,10 +12,14 @@ from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.ragged import Ragged
 from tacit.dna.finder.shapes import FoundMotif, Sites
-from tacit.dna.sequences import SHARES
+from tacit.dna.motif.site_oracle import pad
+from tacit.dna.sequences import ALPHABETS, DNA, Alphabet
 
 LONGEST_DISTANCE = 100
 """Letters between the starts of two motifs up to which their spacing is tested."""
+
+SITES_PER_SEQUENCE = ("zero-or-one", "one", "any")
+"""Numbers of sites per sequence that can be asked for."""
 
 MORE_THAN_ONE = 0.2
 """Share of the positives with a site that have several, above which sequences are said to hold any number."""
@@ -39,10 +43,19 @@ class Placement(NamedTuple):
 
     @property
     def model(self) -> str:
-        """Sites per sequence, in words."""
+        """Sites per sequence: "zero-or-one", "one" or "any"."""
         if self.several > MORE_THAN_ONE * (1 - self.none):
-            return "any number"
-        return "one" if self.none < 0.05 else "zero or one"
+            return "any"
+        return "one" if self.none < 0.05 else "zero-or-one"
+
+
+class SiteList(NamedTuple):
+    """Sites of one motif: (sites,) each. ``start`` counts from the first letter of the sequence in ``row``."""
+
+    row: Array
+    start: Array
+    strand: Array
+    value: Array
 
 
 class Pair(NamedTuple):
@@ -71,12 +84,20 @@ class Pair(NamedTuple):
 
 
 def place_motif(
-    sequences: Ragged, sites: Sites, is_positive: Array, m: int, motif: FoundMotif, weights: Array, strands: int
+    sequences: Ragged,
+    sites: Sites,
+    is_positive: Array,
+    m: int,
+    motif: FoundMotif,
+    weights: Array,
+    strands: int,
+    overhang: int,
 ) -> Placement:
     """Describe where the sites of the motif in column ``m`` of ``sites`` lie."""
     rows = np.flatnonzero(is_positive)
     own = sequences[rows]
-    counts = count_sites(own, weights, motif.least_score, strands)
+    found = find_sites(own, weights, motif.least_score, strands, overhang, alphabet=ALPHABETS[motif.alphabet])
+    counts = np.bincount(found.row, minlength=len(own))
     has_site = sites.value[rows, m] > motif.least_score
     room = own.lengths - sites.width
     usable = has_site & (room > 0)
@@ -84,6 +105,30 @@ def place_motif(
     centre, p = measure_centre(place)
     none, one, several = (float(np.mean(part)) for part in (counts == 0, counts == 1, counts > 1))
     return Placement(none, one, several, centre, p)
+
+
+def choose_sites(
+    sequences: Ragged,
+    sites: Sites,
+    is_positive: Array,
+    m: int,
+    motif: FoundMotif,
+    weights: Array,
+    strands: int,
+    overhang: int,
+    most: str,
+) -> SiteList:
+    """The sites of a motif in positive sequences, the best first, for "zero-or-one", "one" or "any" per sequence."""
+    rows = np.flatnonzero(is_positive)
+    if most == "zero-or-one":
+        rows = rows[sites.value[rows, m] > motif.least_score]
+        found = SiteList(rows, *(part[rows, m] for part in sites[:3]))
+    else:
+        alphabet = ALPHABETS[motif.alphabet]
+        found = find_sites(sequences[rows], weights, motif.least_score, strands, overhang, most, alphabet)
+        found = found._replace(row=rows[found.row])
+    order = np.argsort(-found.value, kind="stable")
+    return SiteList(*(part[order] for part in found))
 
 
 def measure_centre(place: Array) -> tuple[float, float]:
@@ -100,37 +145,70 @@ def measure_centre(place: Array) -> tuple[float, float]:
     return float(distance.mean()), max(float(norm.cdf(z)), float(np.finfo(np.float64).tiny))
 
 
-def count_sites(sequences: Ragged, weights: Array, least: float, strands: int) -> Array:
-    """How many windows of every sequence score above ``least``; overlapping ones count once.
+def find_sites(
+    sequences: Ragged,
+    weights: Array,
+    least: float,
+    strands: int,
+    overhang: int = 0,
+    most: str = "any",
+    alphabet: Alphabet = DNA,
+) -> SiteList:
+    """The sites of a motif in sequences: windows that score above ``least``, of overlapping ones the best.
+
+    With ``most="one"`` every sequence has exactly one, its best window, whatever its score.
 
     >>> from tacit.dna.sequences import read_sequences
-    >>> count_sites(read_sequences(["ACGTTACGTT", "TTTTT"]), np.eye(4)[[0, 1, 2]], 2.5, 1)
-    array([2, 0])
+    >>> found = find_sites(read_sequences(["ACGTTACGTT", "TTTTT"]), np.eye(4)[[0, 1, 2]], 2.5, 1)
+    >>> found.row, found.start
+    (array([0, 0]), array([0, 5]))
     """
-    width, codes = len(weights), sequences.values
-    best = np.full(codes.size, -np.inf)
+    width = len(weights)
+    padded = pad(sequences, overhang, alphabet.any_code)
+    codes = padded.values
     last = max(codes.size - width + 1, 0)
-    for table in (weights, weights[::-1, ::-1])[:strands]:
-        letters = np.ascontiguousarray(table @ SHARES.T)
+    best, side = np.full(codes.size, -np.inf), np.zeros(codes.size, np.int64)
+    for strand, table in enumerate((weights, weights[::-1, ::-1])[:strands]):
+        letters = np.ascontiguousarray(table @ alphabet.shares.T)
         scores = np.zeros(last)
         for j in range(width):
             scores += letters[j][codes[j : j + last]]
-        np.maximum(best[:last], scores, out=best[:last])
-    counts = np.zeros(len(sequences), np.int64)
-    _count_apart(best, sequences.offsets, width, least, counts)
-    return counts
+        is_better = scores > best[:last]
+        best[:last][is_better], side[:last][is_better] = scores[is_better], strand
+    at = np.empty(codes.size, np.int64)
+    at = at[: _choose_apart(best, padded.offsets, width, -np.inf if most == "one" else least, most == "one", at)]
+    row = np.searchsorted(padded.offsets, at, side="right") - 1
+    return SiteList(row, at - padded.offsets[row] - overhang, side[at], best[at])
 
 
 @kernel
-def _count_apart(best: Array, offsets: Array, width: int, least: float, out: Array) -> None:
+def _choose_apart(best: Array, offsets: Array, width: int, least: float, is_one: bool, out: Array) -> int:
+    """Positions of windows above ``least`` that do not overlap a better one to their right; returns how many."""
+    n = 0
     for i in range(offsets.size - 1):
-        p = offsets[i]
-        while p + width <= offsets[i + 1]:
+        p, end = offsets[i], offsets[i + 1] - width + 1
+        if is_one:
+            if p < end:
+                top = p
+                for q in range(p + 1, end):
+                    if best[q] > best[top]:
+                        top = q
+                out[n] = top
+                n += 1
+            continue
+        while p < end:
             if best[p] > least:
-                out[i] += 1
+                q = p + 1
+                while q < min(p + width, end):
+                    if best[q] > best[p]:
+                        p = q
+                    q += 1
+                out[n] = p
+                n += 1
                 p += width
             else:
                 p += 1
+    return n
 
 
 def pair_motifs(

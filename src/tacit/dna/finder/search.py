@@ -17,6 +17,7 @@ from tacit.dna.finder.evidence import motif_p_value
 from tacit.dna.finder.shapes import LONGEST_MOTIF, describe_motif, find_best_sites, find_copies
 from tacit.dna.kmers import find_enriched_kmers, find_unexplained_kmers
 from tacit.dna.motif.sites import MotifSites
+from tacit.dna.sequences import ALPHABETS
 from tacit.oracle import Schema
 from tacit.runtime import Progress, Status
 from tacit.runtime.checkpoint import Checkpoint, stored_array, stored_number
@@ -37,7 +38,7 @@ SAME_OBJECTIVE = 0.01
 MOST_MOTIFS = 5
 """Motifs that ``n_motifs="auto"`` looks for."""
 
-COMPARED = ("width", "n_motifs", "learner", "C", "strands", "overhang", "flank", "held_out", "alpha")
+COMPARED = ("alphabet", "width", "n_motifs", "learner", "C", "strands", "overhang", "flank", "held_out", "alpha")
 """Settings of a finder that must be the same for a search to be resumed."""
 
 
@@ -75,6 +76,7 @@ class MotifSearch:
         self.train, self.test = np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
         self.own, self.labels = sequences[self.train], is_positive[self.train]
         self.seed, self.deadline = seed, deadline
+        self.alphabet = ALPHABETS[finder.alphabet]
         self.progress, self.began = Progress(int(finder.verbose), None), time.perf_counter()
         self.w = self.before = None
         self.p_values: list[float] = []
@@ -147,20 +149,15 @@ class MotifSearch:
     def _grow(
         self, problem: MotifSites, schema: Schema, best: models.Descent
     ) -> tuple[MotifSites, Schema, models.Descent]:
-        """Widen the first motif over conserved letters beside its sites, while this lowers the held-out loss."""
+        """Widen or shift the first motif over conserved letters beside its sites, while those in held-out folds are."""
         longest = min(LONGEST_MOTIF, int(self.sequences.lengths.min()) - 1)
         for _ in range(widths.ROUNDS):
             sites = find_best_sites(problem, schema, best.w, self.own)
-            extent = widths.find_extent(self.own, sites, self.labels, longest)
-            if extent is None or extent.width <= self.width:
+            extent = widths.find_extent(self.own, sites, self.labels, longest, self.alphabet)
+            if extent is None or (extent.start >= 0 and extent.end <= self.width):
                 break
-            try:
-                data = self.own, self.labels, self.width, self.C
-                gain = widths.measure_gain(self.finder, *data, self.seed, self.deadline)
-            except KeyboardInterrupt:
-                self.ended_early = Status.INTERRUPTED
-                break
-            if not gain > 0:
+            p = widths.measure_growth(self.own, sites, self.labels, extent, self.seed, self.alphabet)
+            if p >= widths.GROWTH_P_VALUE:
                 break
             wider = models.make_problem(self.finder, 1, extent.width)
             wider_schema = wider.schema(self.own, self.labels)
@@ -183,19 +180,20 @@ class MotifSearch:
         if self.w is not None:
             before = models.make_problem(self.finder, len(self.p_values), self.width)
             given = np.hstack([given, find_best_sites(before, self.schema, self.w, held_out).value])
-        return motif_p_value(value[:, -1], given, held_out, labels, models.count_strands(self.finder))
+        return motif_p_value(value[:, -1], given, held_out, labels, models.count_strands(self.finder), self.alphabet)
 
     def _find_kmers(self, m: int) -> list[Array]:
         """K-mers from which the m-th motif starts."""
         sequences, labels, strands = self.own, self.labels, models.count_strands(self.finder)
         if m == 1 or self.w is None:
-            kmers = find_enriched_kmers(sequences, labels, self.width, strands, FIRST_STARTS)
+            kmers = find_enriched_kmers(sequences, labels, self.width, strands, FIRST_STARTS, self.alphabet)
             return kmers or [np.zeros(min(self.width, 6), np.int64)]
         before = models.make_problem(self.finder, m - 1, self.width)
         score = before.bind(sequences, None, before.schema(sequences, labels)).label_scores(self.w)[:, 1]
         p = expit(score)
         factor = np.where(labels, 0.5 / labels.mean(), 0.5 / (1 - labels.mean()))
-        return find_unexplained_kmers(sequences, factor * (labels - p), factor * p * (1 - p), strands, NEXT_STARTS)
+        unexplained = factor * (labels - p), factor * p * (1 - p)
+        return find_unexplained_kmers(sequences, *unexplained, strands, NEXT_STARTS, self.alphabet)
 
     def _try_shifts(self, problem: MotifSites, schema: Schema, best: models.Descent, motif: int) -> models.Descent:
         """The same model with the motif shifted by a few letters where that lowers the objective.
@@ -235,7 +233,11 @@ class MotifSearch:
         assert self.w is not None
         n = len(self.p_values)
         sites = find_best_sites(models.make_problem(self.finder, n, self.width), self.schema, self.w, self.own)
-        return find_copies([describe_motif(self.own, sites, self.labels, m) for m in range(n)], sites, self.labels)
+        return find_copies(
+            [describe_motif(self.own, sites, self.labels, m, alphabet=self.alphabet) for m in range(n)],
+            sites,
+            self.labels,
+        )
 
     def _drop_redundant(self) -> None:
         """Drop the last motif if it is not significant, and copies of others; then learn the rest again."""

@@ -11,8 +11,19 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
-from tacit.data.specs import check_parameters, instance, not_negative, optional, parameter, share, switch, table, whole
-from tacit.dna.sequences import COMPLEMENT, MEANING, SHARES
+from tacit.data.specs import (
+    check_parameters,
+    choice,
+    instance,
+    not_negative,
+    optional,
+    parameter,
+    share,
+    switch,
+    table,
+    whole,
+)
+from tacit.dna.sequences import ALPHABETS, COMPLEMENT, DNA, Alphabet
 from tacit.runtime.archive import storable
 
 LONGEST_MOTIF = 40
@@ -38,6 +49,9 @@ less than the second share of its information lies outside the overlap."""
 
 LEAST_BITS = 0.15
 """Information of a conserved position against the letters of all sequences."""
+
+PART_BITS = 1.0
+"""Information of each of the two parts that a gap separates."""
 
 LEAST_SPACER = 2
 """Positions without information that make a gap."""
@@ -93,29 +107,38 @@ class FoundMotif:
 
     Parameters
     ----------
-    counts : (width, 4) how often A, C, G, T occur at each position of the sites in positive sequences
-    background : (4,) shares of A, C, G, T in all sequences
+    counts : (width, letters) how often A, C, G, T occur at each position of the sites in positive sequences
+    background : (letters,) shares of A, C, G, T in all sequences
     consensus : one letter of the IUPAC code per position
     least_score : that a site must exceed: nine of ten negative sequences are without one
-    p_value : on held-out sequences, given composition, times the number of motifs tested
-    is_significant : whether ``p_value`` is below alpha
+    p_value : on held-out sequences, given composition and the motifs before it
+    e_value : p-value times the number of motifs tested: how many would be as good by chance
+    is_significant : whether ``e_value`` is below alpha
     sites : number of positive sequences with a site
     in_positives, in_negatives : shares of sequences with a site
     agreement : the share of starts that ended at this motif
     overlap : with an earlier motif; None without one
+    alphabet : "dna", "rna" or "protein"
     """
 
-    counts: Array = parameter(table(None, 4))
-    background: Array = parameter(table(4))
+    counts: Array = parameter(table(None, None))
+    background: Array = parameter(table(None))
     consensus: str = parameter(instance(str, "one letter per position"))
     least_score: float = parameter(not_negative)
     p_value: float = parameter(share)
+    e_value: float = parameter(not_negative)
     is_significant: bool = parameter(switch)
     sites: int = parameter(whole(0))
     in_positives: float = parameter(share)
     in_negatives: float = parameter(share)
     agreement: float = parameter(share)
     overlap: Overlap | None = parameter(optional(instance(Overlap, "an Overlap")), default=None)
+    alphabet: str = parameter(choice(*ALPHABETS), default="dna")
+
+    @classmethod
+    def from_old_parts(cls, **parts: Any) -> FoundMotif:
+        """A motif of a model file, also of one whose p-value was already multiplied by the number of motifs."""
+        return cls(**{"e_value": parts["p_value"], **parts})
 
     @property
     def width(self) -> int:
@@ -123,7 +146,7 @@ class FoundMotif:
 
     @property
     def probabilities(self) -> Array:
-        """(width, 4): shares of the letters, all above 0."""
+        """(width, letters): shares of the letters, all above 0."""
         counts = self.counts + PSEUDOCOUNT * self.background
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
@@ -148,10 +171,15 @@ class FoundMotif:
         check_parameters(self)
         if (self.counts < 0).any():
             raise ValueError(f"counts must not be below 0, got {shorten(self.counts)}")
-        if not (self.background > 0).all():
-            raise ValueError(f"background must be four shares above 0, got {shorten(self.background)}")
-        if len(self.consensus) != len(self.counts) or not set(self.consensus) <= set(MEANING):
-            raise ValueError(f"consensus must be one DNA letter per position, got {shorten(self.consensus)}")
+        letters = ALPHABETS[self.alphabet]
+        if self.counts.shape[1] != letters.size:
+            raise ValueError(f"counts must have {letters.size} columns ({self.alphabet}), got {self.counts.shape[1]}")
+        if self.background.size != letters.size or not (self.background > 0).all():
+            raise ValueError(f"background must be {letters.size} shares above 0, got {shorten(self.background)}")
+        if len(self.consensus) != len(self.counts) or not set(self.consensus) <= set(letters.meaning):
+            raise ValueError(
+                f"consensus must be one letter ({self.alphabet}) per position, got {shorten(self.consensus)}"
+            )
 
 
 def find_best_sites(problem: Any, schema: Any, w: Array, sequences: Ragged) -> Sites:
@@ -163,17 +191,20 @@ def find_best_sites(problem: Any, schema: Any, w: Array, sequences: Ragged) -> S
     strand = hidden[..., 1] if hidden.shape[-1] == 2 else np.zeros_like(start)
     has_site = start >= 0
     start = np.where(has_site, start - problem.overhang, 0)
-    letters = site_letters(sequences, start, strand, problem.width)
-    value = np.einsum("nmwc,mwc->nm", SHARES[letters], schema.views(w)["motif"])
+    alphabet = ALPHABETS[problem.alphabet]
+    letters = site_letters(sequences, start, strand, problem.width, alphabet)
+    value = np.einsum("nmwc,mwc->nm", alphabet.shares[letters], schema.views(w)["motif"])
     return Sites(start, strand * has_site, np.where(has_site, value, 0.0), int(problem.width))
 
 
-def site_letters(sequences: Ragged, start: Array, strand: Array, width: int) -> Array:
+def site_letters(sequences: Ragged, start: Array, strand: Array, width: int, alphabet: Alphabet = DNA) -> Array:
     """(sequences, motifs, width) letter codes of windows, N outside the sequence, read along their strand."""
     positions = start[..., None] + np.arange(width)
     inside = (positions >= 0) & (positions < sequences.lengths[:, None, None])
     flat = sequences.offsets[:-1][:, None, None] + np.where(inside, positions, 0)
-    codes = np.where(inside, sequences.values[flat], list(MEANING).index("N"))
+    codes = np.where(inside, sequences.values[flat], alphabet.any_code)
+    if not alphabet.has_complement:
+        return codes
     return np.where(strand[..., None] == 1, COMPLEMENT[codes[..., ::-1]], codes)
 
 
@@ -185,6 +216,8 @@ def describe_motif(
     p_value: float = 1.0,
     agreement: float = 0.0,
     alpha: float = 0.0,
+    n_tested: int = 1,
+    alphabet: Alphabet = DNA,
 ) -> FoundMotif:
     """Describe a motif by its sites in the positive sequences."""
     least = max(0.0, float(np.quantile(sites.value[~is_positive, m], 1 - NEGATIVES_WITH_SITE)))
@@ -192,42 +225,53 @@ def describe_motif(
     rows = np.flatnonzero(has_site & is_positive)
     one = slice(m, m + 1)
     width = sites.width
-    letters = site_letters(sequences[rows], sites.start[rows, one], sites.strand[rows, one], width)[:, 0]
-    background = np.bincount(sequences.values, minlength=len(SHARES)) @ SHARES
-    background = (background + background[::-1] + 1.0) / (background.sum() * 2 + 4.0)
-    counts = SHARES[letters].sum(axis=0) if rows.size else np.zeros((width, 4)) + background
+    letters = site_letters(sequences[rows], sites.start[rows, one], sites.strand[rows, one], width, alphabet)[:, 0]
+    background = share_letters(sequences, alphabet)
+    counts = alphabet.shares[letters].sum(axis=0) if rows.size else np.tile(background, (width, 1))
     shares = (counts + background) / (counts + background).sum(axis=1, keepdims=True)
     return FoundMotif(
         counts=np.asarray(counts, dtype=np.float64),
         background=background,
-        consensus=write_consensus(shares),
+        consensus=write_consensus(shares, alphabet),
         least_score=least,
         p_value=float(p_value),
-        is_significant=bool(p_value < alpha),
+        e_value=float(p_value) * n_tested,
+        is_significant=bool(p_value * n_tested < alpha),
         sites=int(rows.size),
         in_positives=float(has_site[is_positive].mean()),
         in_negatives=float(has_site[~is_positive].mean()),
         agreement=float(agreement),
+        alphabet=alphabet.name,
     )
 
 
-def write_consensus(shares: Array) -> str:
-    """One letter per position (Cavener 1987): a base that has half of the sites and twice as many as the second, two
-    bases that have three quarters, else N.
+def share_letters(sequences: Ragged, alphabet: Alphabet = DNA) -> Array:
+    """(letters,): shares of the plain letters, of DNA on both strands; all above 0."""
+    counts = np.bincount(sequences.values, minlength=len(alphabet.shares)) @ alphabet.shares
+    counts = counts + counts[::-1] if alphabet.has_complement else counts
+    return np.asarray((counts + 1.0) / (counts.sum() + alphabet.size))
+
+
+def write_consensus(shares: Array, alphabet: Alphabet = DNA) -> str:
+    """One letter per position, by the rule of Cavener (1987).
+
+    This is a letter that has half of the sites and twice as many as the second, or the one for two letters that have
+    three quarters. Else it is N, for protein X.
 
     >>> write_consensus(np.array([[0.9, 0.1, 0, 0], [0.4, 0, 0.4, 0.2], [0.25, 0.25, 0.25, 0.25]]))
     'ARN'
     """
-    names = {frozenset(bases): letter for letter, bases in MEANING.items()}
+    names = {frozenset(bases): letter for letter, bases in alphabet.meaning.items()}
+    plain, unknown = alphabet.letters, list(alphabet.meaning)[-1]
     letters = []
     for column in shares:
         first, second = np.argsort(-column, kind="stable")[:2]
         if column[first] > 0.5 and column[first] > 2 * column[second]:
-            letters.append("ACGT"[first])
+            letters.append(plain[first])
         elif column[first] + column[second] > 0.75:
-            letters.append(names[frozenset(("ACGT"[first], "ACGT"[second]))])
+            letters.append(names.get(frozenset((plain[first], plain[second])), unknown))
         else:
-            letters.append("N")
+            letters.append(unknown)
     return "".join(letters)
 
 
@@ -327,7 +371,8 @@ def find_spacer(bits: Array) -> Spacer | None:
         return None
     gaps = np.diff(strong) - 1
     k = int(gaps.argmax())
-    return Spacer(int(strong[k]) + 1, int(gaps[k])) if gaps[k] >= LEAST_SPACER else None
+    parts = bits[: strong[k] + 1].sum(), bits[strong[k + 1] :].sum()
+    return Spacer(int(strong[k]) + 1, int(gaps[k])) if gaps[k] >= LEAST_SPACER and min(parts) >= PART_BITS else None
 
 
 def describe_spacer(motif: FoundMotif) -> str:
@@ -336,4 +381,4 @@ def describe_spacer(motif: FoundMotif) -> str:
     if gap is None:
         return ""
     first, second = motif.consensus[: gap.start], motif.consensus[gap.start + gap.length :]
-    return f"has two parts, {first.lstrip('N')} and {second.rstrip('N')}, with a spacer of {gap.length} letters"
+    return f"has two parts, {first.lstrip('NX')} and {second.rstrip('NX')}, with a spacer of {gap.length} letters"

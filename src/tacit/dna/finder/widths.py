@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.stats import chi2, ttest_1samp, ttest_ind
 
 from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
 from tacit.dna.finder import models
-from tacit.dna.finder.shapes import LEAST_BITS, LONGEST_MOTIF, NEGATIVES_WITH_SITE, Sites, find_best_sites, site_letters
-from tacit.dna.kmers import find_enriched_kmers
-from tacit.dna.motif.sites import MotifSites
-from tacit.dna.sequences import SHARES
+from tacit.dna.finder.shapes import (
+    LEAST_BITS,
+    LEAST_SPACER,
+    LONGEST_MOTIF,
+    NEGATIVES_WITH_SITE,
+    Sites,
+    share_letters,
+    site_letters,
+)
+from tacit.dna.sequences import DNA, Alphabet
 from tacit.oracle import Schema
-from tacit.runtime import Status
-from tacit.runtime.loop import Deadline
 
 REACH = 20
 """Letters on each side of a site that are looked at."""
@@ -27,8 +31,11 @@ LONGEST_SPACER = 10
 LEAST_SITES = 20
 """Sites that are needed to see whether letters beside them are conserved."""
 
-CONSERVED = 1e-4
+CONSERVED = 1e-2
 """The p-value of a conserved position is below this, divided by the number of positions."""
+
+GROWTH_P_VALUE = 0.01
+"""A motif grows if the p-value of the letters beside its sites, in sequences that were left out, is below this."""
 
 ROUNDS = 3
 """How often a motif may grow."""
@@ -55,48 +62,65 @@ class Extent(NamedTuple):
         return self.end - self.start
 
 
-def find_extent(sequences: Ragged, sites: Sites, is_positive: Array, longest: int = LONGEST_MOTIF) -> Extent | None:
+def find_extent(
+    sequences: Ragged, sites: Sites, is_positive: Array, longest: int = LONGEST_MOTIF, alphabet: Alphabet = DNA
+) -> Extent | None:
     """The conserved letters at and beside the sites of the first motif in positive sequences; None with few sites.
 
-    A position is conserved by a G-test against the letters of all sequences. Positions beyond a gap of up to
-    `LONGEST_SPACER` letters belong to the motif.
+    A position is conserved by a G-test against the letters of these sequences. Positions beyond a gap of up to
+    `LONGEST_SPACER` letters belong to the motif. An extent that reaches beyond the window has at least its width.
     """
-    least = max(0.0, float(np.quantile(sites.value[~is_positive, 0], 1 - NEGATIVES_WITH_SITE)))
-    rows = np.flatnonzero((sites.value[:, 0] > least) & is_positive)
+    rows = np.flatnonzero((sites.value[:, 0] > least_score(sites, is_positive)) & is_positive)
     if rows.size < LEAST_SITES:
         return None
-    start, strand, width = sites.start[rows, :1], sites.strand[rows, :1], sites.width
-    letters = site_letters(sequences[rows], start - REACH, strand, width + 2 * REACH)[:, 0]
-    known = np.where((letters < 4)[..., None], SHARES[letters], 0.0)
-    counts = known.sum(axis=0)
-    background = np.bincount(sequences.values, minlength=len(SHARES)) @ SHARES
-    background = (background + background[::-1] + 1.0) / (2 * background.sum() + 4.0)
+    width = sites.width
+    counts = count_letters(letters_around(sequences, sites, rows, (-REACH, width + REACH), alphabet), alphabet)
+    background = share_letters(sequences[rows], alphabet)
     totals = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     shares = (counts + background) / (totals + 1)
     nats = (shares * np.log(shares / background)).sum(axis=1)
-    p = chi2.sf(2 * totals[:, 0] * nats, 3)
+    p = chi2.sf(2 * totals[:, 0] * nats, alphabet.size - 1)
     is_conserved = (p < CONSERVED / p.size) & (nats > LEAST_BITS * np.log(2)) & (totals[:, 0] >= LEAST_SITES)
     low, high = _connect(is_conserved, REACH, REACH + width, longest)
+    if low < REACH:  # a window that lies beside the motif is shifted, not made shorter
+        high = max(high, low + width)
+    elif high > REACH + width:
+        low = min(low, high - width)
     return Extent(low - REACH, high - REACH, np.log(shares / background)[low:high])
 
 
+def least_score(sites: Sites, is_positive: Array) -> float:
+    """The score that a site of the first motif must exceed: nine of ten negatives are without one."""
+    return max(0.0, float(np.quantile(sites.value[~is_positive, 0], 1 - NEGATIVES_WITH_SITE)))
+
+
 def _connect(is_conserved: Array, first: int, last: int, longest: int) -> tuple[int, int]:
-    """The range of conserved positions that are connected with the site, gaps allowed."""
+    """The range of conserved positions that are connected with the site, gaps allowed.
+
+    Behind a gap there must be two conserved positions, at most one letter apart: a single one is not a second part.
+    """
     inside = first + np.flatnonzero(is_conserved[first:last])
     if not inside.size:
         return first, last
     low, high = int(inside[0]), int(inside[-1]) + 1
     while True:
-        before = np.flatnonzero(is_conserved[max(low - 1 - LONGEST_SPACER, 0) : low])
-        after = np.flatnonzero(is_conserved[high : high + LONGEST_SPACER + 1])
-        new_low = max(low - 1 - LONGEST_SPACER, 0) + int(before[-1]) if before.size else low
-        new_high = high + int(after[0]) + 1 if after.size else high
+        new_low = low - _reach_over(is_conserved[:low][::-1])
+        new_high = high + _reach_over(is_conserved[high:])
         if new_low < low and high - new_low <= longest:
             low = new_low
         elif new_high > high and new_high - low <= longest:
             high = new_high
         else:
             return low, high
+
+
+def _reach_over(is_conserved: Array) -> int:
+    """Letters up to the next conserved position and with it, the nearest first; 0 where nothing is connected."""
+    near = np.flatnonzero(is_conserved[: LONGEST_SPACER + 1])
+    for position in near.tolist():
+        if position < LEAST_SPACER or is_conserved[position + 1 : position + 3].any():
+            return position + 1
+    return 0
 
 
 def widen(schema: Schema, w: Array, wider: Schema, extent: Extent) -> Array:
@@ -114,49 +138,63 @@ def widen(schema: Schema, w: Array, wider: Schema, extent: Extent) -> Array:
     return grown
 
 
-def measure_gain(
-    finder: Any, sequences: Ragged, labels: Array, width: int, C: float, seed: int, deadline: Deadline
+def measure_growth(
+    sequences: Ragged, sites: Sites, is_positive: Array, extent: Extent, seed: int, alphabet: Alphabet = DNA
 ) -> float:
-    """By how much conserved letters beside a motif of this width lower the held-out loss, by cross-validation.
+    """The p-value of the conserved letters beside the sites of the first motif, by cross-validation.
 
-    In every fold the motif is learned without the fold, then widened by the letters beside its sites there. Negative
-    infinity when the time is over.
+    The sites are cut into folds. The log-odds of the letters beside a site, learned from the sites of the other folds,
+    are its evidence. It must be above 0 in positives, and above that of sites in negatives; the p-value is the larger
+    one of both tests. The motif itself did not see these letters. Labels alone would say less: where few positives hold
+    the motif, more weights raise the held-out loss although every letter is right.
     """
-    rng = np.random.default_rng(seed)
-    if len(sequences) > models.MAX_LEARNED_FROM:
-        rows = np.sort(rng.choice(len(sequences), models.MAX_LEARNED_FROM, replace=False))
-        sequences, labels = sequences[rows], labels[rows]
-    fold = rng.permutation(len(sequences)) % models.FOLDS
-    limits = {"max_iter": models.STEPS, "n_jobs": finder.n_jobs, "callbacks": [deadline]}
-    gains = []
+    has_site = sites.value[:, 0] > least_score(sites, is_positive)
+    rows = np.flatnonzero(has_site)
+    labels = is_positive[rows]
+    letters = letters_around(sequences, sites, rows, extent[:2], alphabet)
+    background = share_letters(sequences[rows[labels]], alphabet)
+    positions = np.arange(extent.start, extent.end)
+    beside = letters[:, (positions < 0) | (positions >= sites.width)]
+    fold = np.random.default_rng(seed).permutation(rows.size) % models.FOLDS
+    evidence = np.zeros(rows.size)
     for k in range(models.FOLDS):
-        train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        own, is_positive = sequences[train], labels[train]
-        problem = models.make_problem(finder, 1, width)
-        schema = problem.schema(own, is_positive)
-        kmers = find_enriched_kmers(own, is_positive, width, models.count_strands(finder), models.STARTS)
-        if not kmers:
-            return -np.inf
-        init = [models.start_from_kmer(schema, letters, 0) for letters in kmers]
-        found = models.descend(problem, own, is_positive, init, C, **limits)
-        nearby = find_extent(own, find_best_sites(problem, schema, found.w, own), is_positive)
-        if nearby is None or nearby.width <= width:
-            return -np.inf
-        wide = models.make_problem(finder, 1, nearby.width)
-        wide_schema = wide.schema(own, is_positive)
-        start = widen(schema, found.w, wide_schema, nearby)
-        wider = models.descend(wide, own, is_positive, [start], C, **limits)
-        for one in (found, wider):
-            if one.status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            if one.status is Status.STOPPED:
-                return -np.inf
-        held = sequences[test], labels[test]
-        gains.append(_loss(problem, schema, found.w, *held) - _loss(wide, wide_schema, wider.w, *held))
-    return float(np.mean(gains))
+        counts = count_letters(beside[labels & (fold != k)], alphabet)
+        shares = (counts + background) / (counts.sum(axis=1, keepdims=True) + 1)
+        log_odds = np.hstack(
+            [np.log(shares / background), np.zeros((len(shares), len(alphabet.shares) - alphabet.size))]
+        )
+        own = fold == k
+        evidence[own] = log_odds[np.arange(len(shares)), beside[own]].sum(axis=1)
+    return compare_evidence(evidence, labels)
 
 
-def _loss(problem: MotifSites, schema: Schema, w: Array, sequences: Ragged, labels: Array) -> float:
-    """The mean logistic loss; both classes count equally."""
-    score = problem.bind(sequences, None, schema).label_scores(w)[:, 1]
-    return models.balanced_loss(score, labels)
+def compare_evidence(evidence: Array, is_positive: Array) -> float:
+    """The larger p-value of two t-tests: the evidence of positives is above 0, and above that of negatives.
+
+    >>> rng = np.random.default_rng(0)
+    >>> evidence, is_positive = rng.standard_normal(80), np.arange(80) < 60
+    >>> compare_evidence(evidence + 2 * is_positive, is_positive) < 1e-6, compare_evidence(evidence, is_positive) > 0.01
+    (True, True)
+    """
+    positive, negative = evidence[is_positive], evidence[~is_positive]
+    if positive.size < 2 or np.ptp(positive) == 0:
+        return 1.0
+    p = float(ttest_1samp(positive, 0.0, alternative="greater").pvalue)
+    if negative.size < 2 or np.ptp(negative) == 0:
+        return p
+    return max(p, float(ttest_ind(positive, negative, equal_var=False, alternative="greater").pvalue))
+
+
+def letters_around(
+    sequences: Ragged, sites: Sites, rows: Array, extent: tuple[int, int], alphabet: Alphabet = DNA
+) -> Array:
+    """(rows, width) letter codes from the start to the end of an extent, at the sites of the first motif."""
+    low, high = extent
+    start, strand = sites.start[rows, :1], sites.strand[rows, :1]
+    first = np.where(strand == 1, start + sites.width - high, start + low)
+    return site_letters(sequences[rows], first, strand, high - low, alphabet)[:, 0]
+
+
+def count_letters(letters: Array, alphabet: Alphabet = DNA) -> Array:
+    """(width, letters): how often plain letters occur in each column; other letters do not count."""
+    return np.asarray(np.where((letters < alphabet.size)[..., None], alphabet.shares[letters], 0.0).sum(axis=0))

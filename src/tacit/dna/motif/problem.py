@@ -18,7 +18,7 @@ from tacit.data.shards import Shards
 from tacit.data.specs import choice, estimator, parameter, whole
 from tacit.dna.motif.hidden import read_windows
 from tacit.dna.motif.oracle import Layout, MotifOracle
-from tacit.dna.sequences import MEANING, check_letters, check_shard_letters, find_flipped, read_sequences
+from tacit.dna.sequences import DNA, Alphabet, check_letters, check_shard_letters, find_flipped, read_sequences
 from tacit.oracle import Example, HiddenLoss, Problem, Schema
 from tacit.oracle.losses import by_kind, class_losses, read_costs
 
@@ -300,9 +300,10 @@ def _is_start_loss(loss: Any) -> bool:
     return isinstance(loss, str) and loss == "start"
 
 
-def mean_feature(x: Any, feature: Callable[[str], Array]) -> Array:
-    """The mean of Ψ over all sequences of A, C, G and T that ``x`` stands for."""
-    plain = itertools.product(*(MEANING[letter] for letter in str(x).upper().replace("U", "T")))
+def mean_feature(x: Any, feature: Callable[[str], Array], alphabet: Alphabet = DNA) -> Array:
+    """The mean of Ψ over all sequences of plain letters that ``x`` stands for."""
+    meanings = list(alphabet.meaning.values())
+    plain = itertools.product(*(meanings[alphabet.codes[ord(letter)]] for letter in str(x)))
     return np.asarray(np.mean([feature("".join(letters)) for letters in plain], axis=0))
 
 

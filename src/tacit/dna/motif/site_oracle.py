@@ -15,7 +15,7 @@ from tacit.data.ragged import Ragged
 from tacit.dna.kmers import Pieces, find_enriched_kmers, find_kmers, standard_shares
 from tacit.dna.motif import kernels
 from tacit.dna.motif.hidden import SiteLayout, read_sites, write_sites
-from tacit.dna.sequences import MEANING, orient
+from tacit.dna.sequences import DNA, Alphabet, orient
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations
 from tacit.oracle.cells import label_positions, one_coef_each, take_rows
@@ -42,6 +42,7 @@ class SiteOracle:
     labels : (n,) positions among the classes, 2 for a label unseen in training; None when predicting
     losses : one table for all sequences
     hidden : (n, motifs) known states, −1 where unknown
+    alphabet : of the sequences
     """
 
     code_offsets: Array | None = None
@@ -57,7 +58,9 @@ class SiteOracle:
         labels: Array | None = None,
         losses: LossTable | None = None,
         hidden: Array | None = None,
+        alphabet: Alphabet = DNA,
     ) -> None:
+        self._alphabet = alphabet
         self.classes = schema.classes
         self.n_samples, self.n_params = len(sequences), schema.n_params
         self._views, self._layout = schema.views, layout
@@ -66,11 +69,11 @@ class SiteOracle:
         if layout.strands == 2:
             sequences, self._flipped = orient(sequences)
         self._sequences = sequences
-        self._composition = standard_shares(sequences, layout.longest, layout.strands)
-        padded = pad(sequences, layout.overhang)
+        self._composition = standard_shares(sequences, layout.longest, layout.strands, alphabet)
+        padded = pad(sequences, layout.overhang, alphabet.any_code)
         self._starts, self._stops = padded.offsets[:-1], padded.offsets[1:]
-        self._pieces = Pieces.of(layout.width)
-        self._parts = find_kmers(padded.values, padded.offsets, self._pieces.length)
+        self._pieces = Pieces.of(layout.width, alphabet.size)
+        self._parts = find_kmers(padded.values, padded.offsets, self._pieces.length, alphabet)
         self._sizes = 1 + layout.strands * layout.count_starts(sequences.lengths)
         if float(self._sizes.max()) ** layout.n_motifs >= MAX_STATES:
             raise ValueError(
@@ -198,7 +201,7 @@ class SiteOracle:
         layout = self._layout
         is_positive = self.known_labels() == 1
         n_kmers = most + layout.n_motifs - 1
-        kmers = find_enriched_kmers(self._sequences, is_positive, layout.width, layout.strands, n_kmers)
+        kmers = find_enriched_kmers(self._sequences, is_positive, layout.width, layout.strands, n_kmers, self._alphabet)
         codes = []
         for first in range(max(len(kmers) - layout.n_motifs + 1, 0)):
             w = np.zeros(self.n_params)
@@ -395,7 +398,7 @@ class SiteOracle:
         return np.where(flipped[:, None] & (states > 0), sizes[:, None] - states, states)
 
 
-def pad(sequences: Ragged, overhang: int) -> Ragged:
+def pad(sequences: Ragged, overhang: int, any_code: int = DNA.any_code) -> Ragged:
     """The same sequences with ``overhang`` letters N at both ends.
 
     >>> pad(Ragged(np.array([0, 1], np.uint8), np.array([0, 2])), 1).values
@@ -404,7 +407,7 @@ def pad(sequences: Ragged, overhang: int) -> Ragged:
     if overhang == 0:
         return sequences
     offsets = sequences.offsets + 2 * overhang * np.arange(len(sequences) + 1)
-    values = np.full(int(offsets[-1]), list(MEANING).index("N"), np.uint8)
+    values = np.full(int(offsets[-1]), any_code, np.uint8)
     owner = np.repeat(np.arange(len(sequences)), sequences.lengths)
     values[np.arange(sequences.values.size) + (2 * owner + 1) * overhang] = sequences.values
     return Ragged(values, offsets)

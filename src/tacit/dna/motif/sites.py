@@ -14,6 +14,7 @@ from tacit.dna.kmers import COMPOSITION_SCALE, count_shares
 from tacit.dna.motif.hidden import NO_SITE, SiteLayout, read_sites, site_shape
 from tacit.dna.motif.problem import SequenceProblem, label_loss, mean_feature
 from tacit.dna.motif.site_oracle import SiteOracle
+from tacit.dna.sequences import ALPHABETS, Alphabet, read_sequences
 from tacit.oracle import Example, Schema
 from tacit.oracle.losses import read_costs
 
@@ -47,6 +48,7 @@ class MotifSites(SequenceProblem):
     strands : "one" or "both"
     n_motifs : number of motifs, 1 to 8
     overhang : letters of a site that may lie outside its sequence, at either end; they count as N
+    alphabet : "dna"; "rna" or "protein" for sequences that are read in one direction
     loss : "0/1", or a cost matrix ``loss[true, predicted]`` in the order of the classes
     classes : [negative, positive]; None takes those of y, sorted (as numbers where possible), the second is positive
 
@@ -67,17 +69,21 @@ class MotifSites(SequenceProblem):
     strands: str = parameter(choice("one", "both"), default="one")
     n_motifs: int = parameter(whole(1, MOST_MOTIFS), default=1)
     overhang: int = parameter(whole(0), default=0)
+    alphabet: str = parameter(choice(*ALPHABETS), default="dna")
     loss: Any = "0/1"
     classes: Any = None
 
     def check(self) -> None:
         super().check()
+        if self.alphabet != "dna" and self.strands != "one":
+            raise ValueError(f"alphabet={self.alphabet!r} is read in one direction; set strands='one'")
         whole_number("overhang", self.overhang, 0, int(self.width) - 1)
 
     def blocks(self) -> dict[str, tuple[int, ...]]:
         layout = self._layout()
-        n_shares = count_shares(layout.longest, layout.strands)
-        return {"motif": (layout.n_motifs, layout.width, 4), "composition": (n_shares,), "intercept": (1,)}
+        size = ALPHABETS[self.alphabet].size
+        n_shares = count_shares(layout.longest, layout.strands, size)
+        return {"motif": (layout.n_motifs, layout.width, size), "composition": (n_shares,), "intercept": (1,)}
 
     def shortest(self) -> tuple[int, str]:
         return int(self.width) - int(self.overhang), "overhang"
@@ -93,7 +99,10 @@ class MotifSites(SequenceProblem):
         if hidden is not None:
             sizes = 1 + layout.strands * layout.count_starts(sequences.lengths)
             supervision["hidden"] = read_sites(hidden, sizes, layout, supervision.get("labels"), schema.classes)
-        return SiteOracle(sequences, schema, layout, **supervision)
+        return SiteOracle(sequences, schema, layout, alphabet=ALPHABETS[self.alphabet], **supervision)
+
+    def _read_letters(self, X: Any) -> Any:
+        return read_sequences(X, ALPHABETS[self.alphabet])
 
     def _layout(self) -> SiteLayout:
         sizes = self.width, self.composition, self.n_strands, self.n_motifs, self.overhang
@@ -103,8 +112,10 @@ class MotifSites(SequenceProblem):
         layout = self._layout()
         classes = np.array(["-1", "1"] if self.classes is None else self.classes)
         lengths = layout.width + rng.integers(0, 2, int(rng.integers(3, 5)))
-        X = np.array(["".join(rng.choice(list("ACGTacgtu"), length)) for length in lengths])
-        X[0] = X[0][:1] + rng.choice(list("NRy")) + X[0][2:]
+        alphabet = ALPHABETS[self.alphabet]
+        plain, mixed = ("ACGTacgtu", "NRy") if alphabet.size == 4 else (alphabet.letters + "acU", "BZj")
+        X = np.array(["".join(rng.choice(list(plain), length)) for length in lengths])
+        X[0] = X[0][:1] + rng.choice(list(mixed)) + X[0][2:]
         y = np.concatenate([classes, rng.choice(classes, len(X))])[: len(X)]
         schema = self.schema(X, y)
 
@@ -125,7 +136,7 @@ class MotifSites(SequenceProblem):
             if label == classes[0]:
                 return np.zeros(schema.n_params)
             sites = np.asarray(h).reshape(layout.n_motifs, layout.strands)
-            return mean_feature(x, lambda letters: _feature(letters, sites, layout, schema))
+            return mean_feature(x, lambda letters: _feature(letters, sites, layout, schema, alphabet), alphabet)
 
         chosen = [list_sites(x)[int(rng.integers(len(list_sites(x))))] for x in X for _ in range(layout.n_motifs)]
         hidden = np.array(chosen).reshape(len(X), *site_shape(layout))
@@ -136,16 +147,18 @@ class MotifSites(SequenceProblem):
     def variants(cls) -> list[Self]:
         return [
             cls(3, composition=2, strands="both", overhang=1),
+            cls(3, composition=1, overhang=1, alphabet="protein"),
             cls(2, composition=1, n_motifs=2, overhang=1, loss=[[0, 3], [0.5, 0]], classes=["b", "a"]),
         ]
 
 
-def _feature(x: str, sites: Array, layout: SiteLayout, schema: Schema) -> Array:
-    """Ψ of a positive sequence of A, C, G and T; a letter outside it is a quarter of each base."""
+def _feature(x: str, sites: Array, layout: SiteLayout, schema: Schema, alphabet: Alphabet) -> Array:
+    """Ψ of a positive sequence of plain letters; a letter outside it is an equal part of each."""
     psi = np.zeros(schema.n_params)
     blocks = schema.views(psi)
-    letters = np.full((len(x) + 2 * layout.overhang, 4), 0.25)
-    letters[layout.overhang : layout.overhang + len(x)] = np.eye(4)[["ACGT".index(letter) for letter in x]]
+    size, plain = alphabet.size, alphabet.letters
+    letters = np.full((len(x) + 2 * layout.overhang, size), 1 / size)
+    letters[layout.overhang : layout.overhang + len(x)] = np.eye(size)[[plain.index(letter) for letter in x]]
     for motif, (start, *strand) in zip(blocks["motif"], sites.tolist(), strict=True):
         if start != NO_SITE:
             window = letters[start : start + layout.width]
@@ -153,12 +166,12 @@ def _feature(x: str, sites: Array, layout: SiteLayout, schema: Schema) -> Array:
     shares = []
     for length in range(1, layout.longest + 1):
         seen = [x[p : p + length] for p in range(len(x) - length + 1)]
-        for kmer in map("".join, itertools.product("ACGT", repeat=length)):
+        for kmer in map("".join, itertools.product(plain, repeat=length)):
             twin = kmer[::-1].translate(str.maketrans("ACGT", "TGCA"))
             if layout.strands == 2 and twin < kmer:
                 continue
             alike = {kmer, twin} if layout.strands == 2 else {kmer}
-            chance = len(alike) / 4**length
+            chance = len(alike) / size**length
             excess = sum(other in alike for other in seen) - len(seen) * chance
             shares.append(excess / np.sqrt(max(len(seen), 1) * chance * (1 - chance)) / COMPOSITION_SCALE)
     blocks["composition"][:] = shares

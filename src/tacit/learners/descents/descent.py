@@ -382,7 +382,8 @@ class Descent(Method[Any]):
 
     def inference_gap(self, w: Array, target: Array) -> float:
         """How far `objective` may be above the true one, where inference finds upper bounds of the ξ_i."""
-        return self._task(target, self.weights).certify(w)[1]
+        task = self._task(target, self.weights)
+        return task.certify(w)[1] if task.is_bounded else 0.0
 
     def line(self, now: LatentState, seconds: float) -> Iteration:
         """The line of the history for a state."""

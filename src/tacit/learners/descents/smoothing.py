@@ -19,10 +19,14 @@ from tacit.oracle.capabilities import KnowsPart, SumsOutputs
 from tacit.penalties import Penalty, Quadratic, without_bounds
 from tacit.solvers.quasi_newton import begin, step
 
-POWERS = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
+POWERS = (1.0, 4.0, 8.0, 16.0, 64.0, 256.0)
 """The powers of the path. Chosen by the objective on training data (`benchmarks/optima_paths.py`): factors of 2 end
 about as low and take longer, factors of 8 and a first power of 16 or more end higher. If only the imputing side is
 soft, or with Rényi scores of a single high order, the path ends clearly higher."""
+
+STATIONARY = (1e-3, 1e-3, 1.0, 1e-4, 1e-4, 1e-4)
+"""A power also ends when half the squared slope is below this share of the soft objective. So the first powers take few
+steps, and the third takes one: after it the objective is far below that of w = 0."""
 
 MAX_STEPS, PATIENCE = 200, 5
 """The maximum number of steps of L-BFGS per power, and how many steps together must decrease the objective by
@@ -30,10 +34,6 @@ MAX_STEPS, PATIENCE = 200, 5
 
 NOISE = 0.1
 """Standard deviation of the first weights where states would be equal at w = 0."""
-
-STATIONARY, ROUGHLY, ROUGH_POWERS = 1e-4, 1e-3, 2
-"""A power also ends when half the squared slope is below this share of the soft objective; the first two powers end at
-the second one, which takes less time to objectives as low."""
 
 
 @dataclass(frozen=True)
@@ -121,11 +121,11 @@ def draw_weights(descent: Any, rng: np.random.Generator, start: int) -> tuple[Ar
 def minimise_soft(descent: Any, now: Any) -> Any:
     """The state of a descent after the next power of its path: one iteration, without a convex task."""
     oracle = descent.oracle.exact()
-    power = POWERS[len(POWERS) - now.n_powers]
+    stage = len(POWERS) - now.n_powers
+    power, stationary = POWERS[stage], STATIONARY[stage]
     function = SoftObjective(oracle, descent.weights, descent.penalty, power)
     point = begin(function, now.w)
     values = [point.value]
-    stationary = ROUGHLY if power in POWERS[:ROUGH_POWERS] else STATIONARY
     for _ in range(MAX_STEPS):
         point = step(function, point)
         values.append(point.value)

@@ -87,13 +87,16 @@ class Chain(Problem):
         classes = read_tag_classes(self.classes, read_tags(y, sequences.lengths), sequences.offsets)
         self._costs(classes)
         self._allowed_pairs(classes)
-        k = self._states(classes).n
+        states = self._states(classes)
+        k, counts = states.n, states.counts
         blocks: dict[str, tuple[int, ...]] = {"emission": (k, sequences.values.shape[1]), "transition": (k, k)}
         if self.fit_intercept:
             blocks["intercept"] = (k,)
         if self.boundaries:
             blocks |= {"start": (k,), "stop": (k,)}
-        return Schema(classes, sequences.values.shape[1], blocks)
+        has_table = not states.are_tags and bool((counts == counts[0]).all())
+        facts = {"states": np.arange(counts[0])} if has_table else {}
+        return Schema(classes, sequences.values.shape[1], blocks, facts)
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> ChainOracle:
         sequences = self.ensure_read(X)

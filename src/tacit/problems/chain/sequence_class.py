@@ -94,7 +94,8 @@ class SequenceClass(ClassProblem):
             "transition": (size, k, k),
         }
         names = ["intercept"] * self.fit_intercept + ["start", "stop"] * self.boundaries
-        return Schema(classes, d, blocks | dict.fromkeys(names, (size, k)))
+        facts = {} if self.tied else {"states": np.arange(k)}
+        return Schema(classes, d, blocks | dict.fromkeys(names, (size, k)), facts)
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> PathOracle:
         sequences = self.ensure_read(X)

@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from tacit.commands import (
     INPUT_FILE,
     RECORD,
+    Choice,
     CommandRun,
     choice_option,
     count_noun,
@@ -24,14 +25,16 @@ from tacit.commands import (
 )
 from tacit.data.arrays import Array
 from tacit.report import Column, Facts, Figure, Notice, Page, Prose, Section, Table, render
+from tacit.text.documents import Document
+from tacit.text.raw_text import RawText, is_raw_text, read_raw_text, stand_off
 
 if TYPE_CHECKING:
-    from tacit.text import Document
     from tacit.text.coreference.resolver import CoreferenceResolver, Link
 
 EXAMPLES = examples(
     "tacit coref train/*.conll --predict new.conll --out who",
     "tacit coref train/*.conll --predict new/*.conll --out who --learner perceptron",
+    "tacit coref train/*.conll --mentions auto --predict new.txt --out who",
     "tacit coref --model who/model.tacit --predict more.conll --out more",
 )
 
@@ -63,7 +66,16 @@ class ManyValues(click.Command):
 @click.command(cls=ManyValues, epilog=EXAMPLES)
 @click.argument("train", type=INPUT_FILE, nargs=-1)
 @click.option(
-    "--predict", type=INPUT_FILE, multiple=True, required=True, help="One or more files whose mentions are resolved."
+    "--predict",
+    type=INPUT_FILE,
+    multiple=True,
+    required=True,
+    help="One or more files to resolve: CoNLL-2012, or raw text.",
+)
+@click.option(
+    "--mentions",
+    type=Choice(["gold", "auto"]),
+    help="Resolve the mentions of the files (gold, the default), or find mentions too (auto), as raw text needs it.",
 )
 @choice_option(
     "--learner",
@@ -79,6 +91,7 @@ def coref(
     predict: tuple[Path, ...],
     model: Path | None,
     learner: str,
+    mentions: str | None,
     candidates: int,
 ) -> None:
     """Resolve coreference: find which mentions of a text mean the same.
@@ -86,6 +99,9 @@ def coref(
     TRAIN are CoNLL-2012 files with clusters in the last column. The files after --predict have mentions there; their
     cluster numbers are ignored, and may all differ. Writes for each of them a CoNLL-2012 file of the same name with the
     predicted clusters, and report.html, model.tacit and run.json.
+
+    With --mentions auto, a detector of mentions learns from TRAIN too. Then the files after --predict may be raw text
+    (.txt). Their clusters are written as name.conll, and by their characters as name.ann (stand-off).
     """
     from tacit.text import read_conll, write_conll
     from tacit.text.coreference.resolver import CoreferenceResolver
@@ -96,22 +112,30 @@ def coref(
     elif not train:
         raise click.UsageError("Missing argument 'TRAIN...': files with clusters to learn from; or give --model")
     else:
-        resolver = CoreferenceResolver(learner, candidates=candidates, **run.settings)
+        resolver = CoreferenceResolver(learner, candidates=candidates, mentions=mentions or "gold", **run.settings)
         run.check_options(resolver)
+    _choose_mentions(resolver, mentions, predict, is_fitted=model is not None)
     with run.writing(*train, *predict, model) as folder:
         texts = read_conll(train) if train else []
         # clusters in files to predict are never used
-        asked = {path.name: [text.with_clusters(None) for text in read_conll(path)] for path in predict}
+        raw = {path: read_raw_text(path) for path in predict if is_raw_text(path)}
+        asked = {
+            path: [Document(raw[path].words, [], None, _stem(path))]
+            if path in raw
+            else [text.with_clusters(None) for text in read_conll(path)]
+            for path in predict
+        }
         if texts:
             run.note(f"{len(texts)} documents to learn from")
             resolver.fit(texts)
             run.note_status(resolver.status_)
             resolver.save(folder.path(MODEL))
         found = {}
-        for name, parts in asked.items():
-            clusters = resolver.predict(parts)
-            found[name] = [part.with_clusters(own) for part, own in zip(parts, clusters, strict=True)]
-            write_conll(folder.path(name), found[name])
+        for path, parts in asked.items():
+            found[path] = resolver.resolve(parts)
+            write_conll(folder.path(_output_name(path)), found[path])
+            if path in raw:
+                folder.write_text(f"{_stem(path)}.ann", _cluster_lines(raw[path], found[path][0]))
         resolved = [text for parts in found.values() for text in parts]
         facts: dict[str, Any] = {
             **({} if texts else {"model": str(model)}),
@@ -125,19 +149,56 @@ def coref(
     quality = "held-out quality unknown: too few documents to hold some out"
     if scores := resolver.held_out_:
         quality = f"held-out CoNLL score {100 * scores['conll']:.1f}, pairwise loss {100 * scores['pairwise']:.1f} %"
+        if "mention f1" in scores:
+            quality += (
+                f"; F1 of mentions {scores['mention f1']:.3f}, CoNLL {100 * scores['gold conll']:.1f} with true ones"
+            )
     summary = f"clusters of {count_noun(facts['mentions resolved'], 'mention')} in {count_noun(len(found), 'file')}"
     run.finish(summary, quality, f"open {run.out / REPORT}; the clusters are in the files of {run.out}")
+
+
+def _choose_mentions(
+    resolver: CoreferenceResolver, mentions: str | None, predict: tuple[Path, ...], *, is_fitted: bool
+) -> None:
+    """Set whether mentions are found, and refuse what has none."""
+    if is_fitted and mentions == "auto" and resolver.finder_ is None:
+        raise ValueError("the model does not find mentions; learn it again with --mentions auto")
+    resolver.mentions = mentions or resolver.mentions
+    texts = [path for path in predict if is_raw_text(path)]
+    if texts and resolver.mentions == "gold":
+        raise ValueError(f"{texts[0]} is raw text, without mentions; learn with --mentions auto")
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".txt")
+
+
+def _output_name(path: Path) -> str:
+    return f"{_stem(path)}.conll" if is_raw_text(path) else path.name
+
+
+def _cluster_lines(raw: RawText, document: Document) -> str:
+    """The mentions of a text by their characters, and one line per cluster of two or more, as brat writes them."""
+    spans = np.concatenate(raw.spans)
+    found = [(int(spans[a, 0]), int(spans[b - 1, 1]), "mention") for a, b in document.mentions.tolist()]
+    lines = [stand_off(raw.text, found)]
+    for number in np.unique(document.clusters).tolist():
+        own = np.flatnonzero(np.asarray(document.clusters) == number)
+        if own.size > 1:
+            lines.append(f"*\tCoreference {' '.join(f'T{m + 1}' for m in own.tolist())}\n")
+    return "".join(lines)
 
 
 def _check_names(predict: tuple[Path, ...]) -> None:
     """Refuse files whose outputs would have the same name, or that of another file of the folder."""
     seen: dict[str, Path] = {}
     for path in predict:
-        if path.name in seen:
-            raise ValueError(f"{seen[path.name]} and {path} would have one output file {path.name}; rename one")
-        if path.name in (MODEL, REPORT, RECORD):
-            raise ValueError(f"{path} has the name of another output file, {path.name}; rename the input")
-        seen[path.name] = path
+        name = _output_name(path)
+        if name in seen:
+            raise ValueError(f"{seen[name]} and {path} would have one output file {name}; rename one")
+        if name in (MODEL, REPORT, RECORD):
+            raise ValueError(f"{path} has the name of another output file, {name}; rename the input")
+        seen[name] = path
 
 
 MAX_SHOWN = 10
@@ -170,17 +231,25 @@ def coreference_page(resolver: CoreferenceResolver, documents: Sequence[Document
     if len(documents) > MAX_SHOWN:
         more = f"{len(documents) - MAX_SHOWN} more documents are not shown here; their clusters are in the files."
         sections.append(Section("More documents", [Notice(more)]))
-    return Page("Coreference", f"{len(documents)} documents resolved", sections=sections)
+    return Page("Coreference", f"{count_noun(len(documents), 'document')} resolved", sections=sections)
 
 
 def _training_blocks(resolver: CoreferenceResolver, facts: dict[str, Any]) -> list[Any]:
     blocks: list[Any] = [Facts(list(facts.items()))]
     scores = resolver.held_out_
     if scores:
-        rows = [(MEASURES[name], f"{100 * scores[name]:.1f} %") for name in MEASURES]
         n = int(scores["documents"])
         blocks.append(Prose(f"Quality on {n} training documents, held out from a fit on the others:"))
-        blocks.append(Facts(rows))
+        if "mention f1" in scores:
+            shares = [f"{100 * scores[f'mention {name}']:.1f} %" for name in ("precision", "recall", "f1")]
+            blocks.append(Facts([("mentions found: precision, recall, F1", ", ".join(shares))]))
+            heads = ["found mentions", "found, without clusters of one mention", "true mentions"]
+            columns = [Column("measure"), *(Column(head, True) for head in heads)]
+            parts = ("", "plain ", "gold ")
+            table = [(MEASURES[name], *(f"{100 * scores[part + name]:.1f} %" for part in parts)) for name in MEASURES]
+            blocks.append(Table(columns, table))
+        else:
+            blocks.append(Facts([(MEASURES[name], f"{100 * scores[name]:.1f} %") for name in MEASURES]))
     else:
         blocks.append(Notice("Too few documents to hold some out: the quality is unknown.", "warning"))
     return blocks

@@ -22,6 +22,7 @@ EXAMPLES = commands.examples(
     "tacit reasons reviews.jsonl --out reasons",
     "tacit reasons reviews.jsonl.gz --share 0.1 --budget words",
     "tacit reasons more.jsonl --model reasons/model.tacit --out more",
+    "tacit reasons review.txt --model reasons/model.tacit --out one",
 )
 
 
@@ -38,13 +39,18 @@ EXAMPLES = commands.examples(
 @commands.c_option(100.0)
 @commands.number_option("--min-documents", 2, "Smallest number of documents that a word must occur in.")
 @commands.model_option("it labels and explains the documents of FILE, and nothing is learned.")
+@commands.ask_option("documents whose decisive sentences should be marked")
 @commands.run_options(out="reasons")
-def reasons(run: commands.CommandRun, documents: Path, model: Path | None, **options: Any) -> None:
+def reasons(run: commands.CommandRun, documents: Path, model: Path | None, n_asked: int | None, **options: Any) -> None:
     """Find the sentences that decide the labels of documents.
 
     FILE has a JSON object per line: "text" or a list "sentences", a "label" (one of two), and perhaps an "id". It may
-    be gzipped. Lines without a label are not learned from, but get reasons too. Writes report.html, reasons.jsonl (the
-    predicted label of each document, and the chosen sentences with their scores), model.tacit and run.json.
+    be gzipped. Lines without a label are not learned from, but get reasons too. "known" lists the decisive sentences of
+    a document, counted from 0, as 'tacit label' writes them; as many as --share chooses. With --model, FILE may be raw
+    text (.txt), one document.
+
+    Writes report.html, reasons.jsonl (the predicted label of each document, and the chosen sentences with their
+    scores), model.tacit and run.json.
     """
     from tacit.text.sentences.finder import ReasonFinder, read_document_file
 
@@ -57,9 +63,12 @@ def reasons(run: commands.CommandRun, documents: Path, model: Path | None, **opt
             if not known:
                 raise ValueError(f"{documents} must have lines with a label to learn from, got none; add labels")
             run.note(f"{len(data.documents)} documents: learning")
-            finder.fit([data.documents[i] for i in known], [data.labels[i] for i in known])
+            hidden = _read_known(finder, data, known, documents)
+            finder.fit([data.documents[i] for i in known], [data.labels[i] for i in known], hidden)
             run.note_status(finder.status_)
             finder.save(folder.path("model.tacit"))
+            if n_asked is not None:
+                _write_questions(folder, finder, data, known, n_asked, run.seed)
         found = finder.reasons(data.documents)
         folder.write_text("reasons.jsonl", "".join(_line(data, i, decision) for i, decision in enumerate(found)))
         folder.write_text("report.html", render(reasons_page(finder, data, found, command=run.command_line)))
@@ -73,6 +82,31 @@ def reasons(run: commands.CommandRun, documents: Path, model: Path | None, **opt
     run.finish(summary, quality, f"open {run.out / 'report.html'}; all sentences are in {run.out / 'reasons.jsonl'}")
 
 
+def _read_known(finder: Any, data: Any, rows: Sequence[int], path: Path) -> list[list[int] | None] | None:
+    """The known sentences of these documents; None where none has any."""
+    hidden = [data.known[i] for i in rows]
+    if all(own is None for own in hidden):
+        return None
+    if finder.budget != "sentences":
+        raise ValueError(f'{path} has "known" sentences, which are for --budget sentences; remove them')
+    for i, own in zip(rows, hidden, strict=True):
+        wanted = finder.count_chosen(len(data.documents[i]))
+        if own is not None and len(own) != wanted:
+            raise ValueError(
+                f'{path}: "known" of {data.names[i]} must have {wanted} sentences, got {len(own)}; set --share to that '
+                "of the answers"
+            )
+    return hidden
+
+
+def _write_questions(folder: Any, finder: Any, data: Any, rows: Sequence[int], k: int, seed: int) -> None:
+    """The labelled documents to mark decisive sentences in, with those that the model chooses."""
+    documents, labels = [data.documents[i] for i in rows], [data.labels[i] for i in rows]
+    asked = finder.ask(documents, labels, k, hidden=[data.known[i] for i in rows], random_state=seed)
+    guesses = [" ".join(str(t) for t in own) for own in asked.guesses]
+    commands.write_questions(folder, [data.names[rows[i]] for i in asked.rows], asked.usefulness, guesses)
+
+
 def _line(data: Any, i: int, decision: Any) -> str:
     """One document as a line of JSON."""
     content = {
@@ -82,6 +116,7 @@ def _line(data: Any, i: int, decision: Any) -> str:
         "margin": decision.margin,
         "reasons": [
             {"sentence": reason.position, "score": reason.score, "text": data.documents[i][reason.position]}
+            | ({} if data.spans is None else dict(zip(("start", "end"), data.spans[reason.position], strict=True)))
             for reason in decision.reasons
         ],
     }

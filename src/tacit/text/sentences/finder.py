@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.data.arrays import Array
+from tacit.data.arrays import Array, is_table
 from tacit.data.labels import read_classes, read_labels
 from tacit.data.parameters import has_length, is_list, shorten
 from tacit.data.ragged import Ragged
@@ -32,9 +32,11 @@ from tacit.data.specs import (
 from tacit.data.text_files import TextReader, parse_json
 from tacit.learners import LatentSVM
 from tacit.learners.application import Application
+from tacit.learners.asking import Questions, ask
 from tacit.learners.learner import Learner
 from tacit.penalties import Prior
 from tacit.problems import Sentences
+from tacit.text.raw_text import is_raw_text, read_raw_text
 
 POLARITY_OF_DOCUMENT = 0.3
 """The prior weights of sentences, as a share of those of whole documents."""
@@ -75,6 +77,7 @@ class ReasonFinder(Application):
     learned: ClassVar = {
         "model_": instance(LatentSVM, "a fitted LatentSVM", problem=Sentences),
         "words_": instance(list, "a list of words"),
+        "idf_": instance(np.ndarray, "one weight per word"),
     }
 
     share: float = parameter(some_share, default=0.3)
@@ -89,25 +92,28 @@ class ReasonFinder(Application):
         super().check_learned()
         if not all(isinstance(word, str) for word in self.words_):
             raise ValueError(f"words_ must be a list of words, got words_={shorten(self.words_)}")
+        if not is_table(self.idf_, 1, "f") or self.idf_.shape != (len(self.words_),) or (self.idf_ <= 0).any():
+            raise ValueError(f"idf_ must have one weight above 0 per word, got idf_={shorten(self.idf_)}")
         if self.model_.schema_.n_features != len(self.words_):
             raise ValueError(f"model_ must have {len(self.words_)} features, got {self.model_.schema_.n_features}")
         if self.model_.problem.budget != self.budget:
             raise ValueError(f"model_ must have the budget {shorten(self.budget)}, got {self.model_.problem.budget}")
 
-    def fit(self, texts: Any, y: Any) -> ReasonFinder:
-        """Learn from documents, texts or lists of sentences, and their labels."""
+    def fit(self, texts: Any, y: Any, hidden: Any = None) -> ReasonFinder:
+        """Learn from documents, texts or lists of sentences, and their labels.
+
+        ``hidden`` has the decisive sentences of documents where they are known: lists of positions, None elsewhere.
+        """
         self.check_parameters()
         documents = read_documents(texts)
         labels = read_labels(y, len(documents))
         classes = read_classes(None, labels, len(documents))
         if len(classes) != 2:
             raise ValueError(f"y must have two different labels, got {len(classes)}: {shorten(classes.tolist())}")
-        vectors = self._sentence_vectors().fit(documents)
-        self.words_ = vectors.words_
-        X = vectors.transform(documents)
+        X = self.vectors(documents)
         self.classes_ = classes
-        self.held_out_ = self._test(X, labels)
-        self.model_ = self._learn(X, labels)[0]
+        self.held_out_ = self._test(X, labels, hidden)
+        self.model_ = self.learn(X, labels, hidden)[0]
         self.status_ = self.model_.status_
         return self
 
@@ -121,16 +127,31 @@ class ReasonFinder(Application):
         check_is_fitted(self)
         return reasons(self.model_, self._vectors(texts))
 
+    def ask(self, texts: Any, y: Any, k: int = 20, *, hidden: Any = None, random_state: Any = 0) -> Questions:
+        """The documents whose decisive sentences a person should mark, see `tacit.ask`."""
+        check_is_fitted(self)
+        return ask(self.model_, self._vectors(texts), y, k, hidden=hidden, random_state=random_state)
+
+    def vectors(self, documents: list[list[str]]) -> Ragged:
+        """The tables of documents to learn from; their words become ``words_``."""
+        vectors = self._sentence_vectors().fit(documents)
+        self.words_, self.idf_ = vectors.words_, vectors.idf_
+        return vectors.transform(documents)
+
+    def count_chosen(self, n_sentences: int) -> int:
+        """The number of sentences that are chosen of so many, where the share counts sentences."""
+        return int(np.ceil(float(self.share) * n_sentences - 1e-9))
+
     def _vectors(self, texts: Any) -> Ragged:
         vectors = self._sentence_vectors()
-        vectors.words_ = self.words_
+        vectors.words_, vectors.idf_ = self.words_, self.idf_
         return vectors.transform(texts)
 
     def _sentence_vectors(self) -> SentenceVectors:
         return SentenceVectors(int(self.min_documents), with_lengths=self.budget == "words")
 
-    def _learn(self, X: Ragged, y: Array) -> tuple[LatentSVM, LinearSVC]:
-        """Fit a latent SVM with a linear SVM as its prior; return both."""
+    def learn(self, X: Ragged, y: Array, hidden: Any = None) -> tuple[LatentSVM, LinearSVC]:
+        """Fit a latent SVM to tables of `vectors`, with a linear SVM as its prior; return both."""
         whole = LinearSVC(C=1.0, random_state=0).fit(self._whole(X), y)
         weights, intercept = whole.coef_[0], whole.intercept_
         centre = np.concatenate([POLARITY_OF_DOCUMENT * weights, np.zeros(weights.size), weights, intercept])
@@ -147,14 +168,14 @@ class ReasonFinder(Application):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
-        return model.fit(X, y), whole
+        return model.fit(X, y, hidden=hidden), whole
 
     def _whole(self, X: Ragged) -> Any:
         """The rows of whole documents, without the column of lengths."""
         rows = X.values[X.offsets[:-1]]
         return rows[:, 1:] if self.budget == "words" else rows
 
-    def _test(self, X: Ragged, y: Array) -> dict[str, float] | None:
+    def _test(self, X: Ragged, y: Array, hidden: Any) -> dict[str, float] | None:
         """Cross-validated accuracies of this model and of the linear SVM."""
         counts = np.unique(y, return_counts=True)[1]
         if counts.min() < 2 * FOLDS:
@@ -167,7 +188,8 @@ class ReasonFinder(Application):
         right = np.zeros((2, len(y)))
         for k in range(FOLDS):
             test = np.flatnonzero(fold == k)
-            model, whole = self._learn(X[np.flatnonzero(fold != k)], y[fold != k])
+            train = np.flatnonzero(fold != k)
+            model, whole = self.learn(X[train], y[train], None if hidden is None else [hidden[i] for i in train])
             right[0, test] = model.predict(X[test]) == y[test]
             right[1, test] = whole.predict(self._whole(X[test])) == y[test]
         return {"this model": float(right[0].mean()), "linear SVM": float(right[1].mean())}
@@ -186,6 +208,8 @@ MAX_LETTERS = 50
 @estimator
 class SentenceVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Bags of words of a document and of each of its sentences, as rows of norm 1.
+
+    A word that occurs weighs log((1 + n) / (1 + its documents)) + 1 of n documents (idf).
 
     A document is a text, which is split into sentences, or a list of sentences. The first row of its table is the whole
     document; the others are its sentences. A sentence without known words is a row of zeros.
@@ -214,6 +238,7 @@ class SentenceVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.words_ = sorted(word for word, count in counts.items() if count >= least)
         if not self.words_:
             raise ValueError(f"no word occurs in {least} or more of {len(documents)} documents; lower min_documents")
+        self.idf_ = 1.0 + np.log((1 + len(documents)) / (1 + np.array([counts[word] for word in self.words_])))
         return self
 
     def transform(self, X: Any) -> Ragged:
@@ -230,7 +255,10 @@ class SentenceVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 lengths.append(len(own))
             offsets.append(offsets[-1] + 1 + len(sentences))
         each = np.diff(indptr)
-        values = np.repeat(1.0 / np.sqrt(np.maximum(each, 1)), each)
+        values = self.idf_[np.array(indices, dtype=np.int64)]
+        squares = np.concatenate([[0.0], np.cumsum(values**2)])
+        norms = np.sqrt(np.maximum(np.diff(squares[indptr]), 1.0))
+        values = values / np.repeat(norms, each)
         table = sparse.csr_array(
             (values, np.array(indices, np.int32), np.array(indptr, np.int32)), shape=(len(each), len(self.words_))
         )
@@ -332,20 +360,30 @@ def reasons(model: Any, X: Any) -> list[Decision]:
 
 
 class DocumentFile(NamedTuple):
-    """Documents as lists of sentences, with their labels (None if unknown) and names."""
+    """Documents as lists of sentences, with their labels (None if unknown) and names.
+
+    ``known`` has the decisive sentences of documents, as sorted positions; None where they are not known. ``spans`` has
+    the characters of the sentences of raw text; None for other files.
+    """
 
     documents: list[list[str]]
     labels: list[str | None]
     names: list[str]
+    known: list[list[int] | None]
+    spans: list[tuple[int, int]] | None = None
 
 
 def read_document_file(path: Path, *, max_bytes: int = MAX_BYTES) -> DocumentFile:
-    """Read one JSON object per line, with "text" or "sentences", and perhaps "label" and "id".
+    """Read one JSON object per line, with "text" or "sentences", and perhaps "label", "id" and "known".
 
-    Documents without a label are not learned from, but get reasons too. Files that end in ``.gz`` are unpacked; at most
-    ``max_bytes`` are read.
+    A file that ends in ``.txt`` is one document without a label. Documents without a label are not learned from, but
+    get reasons too. Files that end in ``.gz`` are unpacked; at most ``max_bytes`` are read.
     """
-    documents, labels, names = [], [], []
+    if is_raw_text(path):
+        raw = read_raw_text(path, max_bytes=max_bytes)
+        spans = [(int(own[0, 0]), int(own[-1, 1])) for own in raw.spans]
+        return DocumentFile([[raw.text[a:b] for a, b in spans]], [None], [path.name], [None], spans)
+    documents, labels, names, known = [], [], [], []
     reader = TextReader(path, max_bytes=max_bytes)
     for number, line in reader.lines():
         if not line.strip():
@@ -358,9 +396,21 @@ def read_document_file(path: Path, *, max_bytes: int = MAX_BYTES) -> DocumentFil
             raise ValueError(f"{path}, line {number}: label must be text or a number, got {shorten(label)}")
         labels.append(None if label is None else str(label))
         names.append(str(entry.get("id", f"document {number}")))
+        known.append(_known_sentences(entry.get("known"), len(documents[-1]), f"{path}, line {number}"))
     if not documents:
         raise ValueError(f'{path} is without documents; give one JSON object per line, with "text" and "label"')
-    return DocumentFile(documents, labels, names)
+    return DocumentFile(documents, labels, names, known)
+
+
+def _known_sentences(given: Any, n: int, where: str) -> list[int] | None:
+    if given is None:
+        return None
+    is_whole = isinstance(given, list) and all(type(t) is int and 0 <= t < n for t in given)
+    if not is_whole or len(set(given)) < len(given):
+        raise ValueError(
+            f"{where}: known must be a list of different sentences from 0 to {n - 1}, got {shorten(given)}"
+        )
+    return sorted(given)
 
 
 def _sentences(entry: Any, path: Path, number: int) -> list[str]:

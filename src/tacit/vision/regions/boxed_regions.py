@@ -315,29 +315,42 @@ def _compare(graph: RegionGraph, inside: Array, x: Array, y: Array) -> list[Arra
     middle = _shares(graph.areas * inside * np.exp(-2 * (x**2 + y**2)))
     gap = np.maximum(np.abs(x) - 1, 0) ** 2 + np.maximum(np.abs(y) - 1, 0) ** 2
     around = _shares(outside * np.exp(-0.5 * gap / NEAR_BOX**2))
-    witnesses = np.column_stack([middle, _shares(graph.areas * inside), outside, around])
-    alike, distance = features.similarity_kernels(own)
+    amounts = np.column_stack([middle, _shares(graph.areas * inside), outside, around])
+    witnesses = features.choose_witnesses(own, x, y, graph.areas)
+    alike, distance = features.similarity_kernels(own, witnesses.chosen)
     columns = []
     for kernel in alike:
-        to_middle, to_box, to_outside, to_around = np.log(kernel @ witnesses + MIN_SIMILARITY).T
+        sums = witnesses.sum_others(kernel, amounts)
+        to_middle, to_box, to_outside, to_around = np.log(sums + MIN_SIMILARITY).T
         columns += [to_middle - to_outside, to_box - to_outside, to_outside, to_middle - to_around]
-    is_out = np.flatnonzero(~inside)
-    nearest = np.sort(distance[:, is_out], axis=1)[:, : max(1, is_out.size // 8)]
-    nearest = nearest if is_out.size else np.full((len(x), 1), features.FAR)
-    columns += [nearest.mean(axis=1), nearest[:, 0], distance @ outside, distance @ middle]
+    is_out = features.thin_out(np.flatnonzero(~inside))
+    nearest = np.sort(np.linalg.norm(colour[:, None, :] - colour[is_out], axis=2), axis=1)
+    nearest = nearest[:, : max(1, is_out.size // 8)] if is_out.size else np.full((len(x), 1), features.FAR)
+    sums = distance @ witnesses.gather(np.column_stack([outside, middle]))
+    columns += [nearest.mean(axis=1), nearest[:, 0], *sums.T]
     for mean in (outside @ colour, middle @ colour):
         columns += [np.linalg.norm(colour - mean, axis=1), *(colour - mean).T]
-    return [np.column_stack(columns), _connections(distance, graph.edges, inside, middle, outside, np.hypot(x, y))]
+    connected = _connections(colour, graph.edges, inside, middle, outside, np.hypot(x, y), witnesses)
+    return [np.column_stack(columns), connected]
 
 
-def _connections(distance: Array, edges: Array, inside: Array, middle: Array, outside: Array, radius: Array) -> Array:
+def _connections(
+    colour: Array,
+    edges: Array,
+    inside: Array,
+    middle: Array,
+    outside: Array,
+    radius: Array,
+    witnesses: features.Witnesses,
+) -> Array:
     """Lengths of paths to the outside and to the middle, and the manifold ranking of both."""
-    paths = features.geodesic_distances(distance[edges[:, 0], edges[:, 1]], edges, len(distance))
+    paths = features.geodesic_distances(colour, edges, witnesses.chosen)
+    to_outside = features.geodesic_distances(colour, edges, np.flatnonzero(~inside), nearest=True)
     seeds = np.column_stack([~inside, inside & (radius < 0.5), outside, middle]).astype(np.float64)
-    reached = features.ranking_matrix(distance, edges) @ seeds
+    reached = features.manifold_ranking(colour, edges)(seeds)
     ratio = np.log((reached[:, 3] + 1e-6) / (reached[:, 2] + 1e-6))
-    to_outside = paths[:, ~inside].min(axis=1, initial=features.FAR)
-    return np.column_stack([to_outside, paths @ middle, *(features.to_unit(column) for column in reached.T), ratio])
+    to_middle = paths @ witnesses.gather(middle)[:, 0]
+    return np.column_stack([to_outside, to_middle, *(features.to_unit(column) for column in reached.T), ratio])
 
 
 def _shares(amounts: Array) -> Array:

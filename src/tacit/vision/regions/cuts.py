@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array, states_of
+from tacit.problems.graph.min_cut import cut_graphs
 from tacit.vision.regions import kernels
 
 MAX_SWEEPS = 20
@@ -65,31 +66,20 @@ def _difference(scores: Array, costs: Array) -> Array:
 
 def _cut(graphs: Graphs, gains: Array, ahead: Array, back: Array) -> Array:
     taken = np.empty(len(gains), dtype=np.int64)
-    kernels.cut_graphs(graphs.starts, graphs.edge_starts, graphs.edges, gains, ahead, back, taken)
+    cut_graphs(graphs.starts, graphs.edge_starts, graphs.edges, gains, ahead, back, taken)
     return taken
 
 
 def _expand(graphs: Graphs, scores: Array, costs: Array) -> Array:
-    a, b = graphs.ends
-    labels = scores.argmax(axis=1)
-    rows = np.arange(len(labels))
-    images = np.repeat(np.arange(len(graphs.starts) - 1), np.diff(graphs.starts))
-    value = label_values(graphs, scores, costs, labels)
-    for _ in range(MAX_SWEEPS):
-        before = labels
-        for alpha in range(scores.shape[1]):
-            own, apart = scores[rows, labels], labels[a] != labels[b]
-            # of a pair, (take alpha at a, at b): none A, b only B, a only C, both 0
-            A, B, C = costs * apart, costs * (labels[a] != alpha), costs * (labels[b] != alpha)
-            gains = _difference(np.column_stack([own, scores[:, alpha]]), costs)
-            gains -= np.bincount(a, C - A, len(gains)) - np.bincount(b, C, len(gains))
-            taken = _cut(graphs, gains, np.zeros_like(costs), B + C - A)
-            moved = np.where(taken == 1, alpha, labels)
-            risen = label_values(graphs, scores, costs, moved)
-            better = risen > value + 1e-12 * np.abs(value)
-            labels = np.where(better[images], moved, labels)
-            value = np.where(better, risen, value)
-        if np.array_equal(labels, before):
+    labels, scores = scores.argmax(axis=1), np.ascontiguousarray(scores)
+    failures = np.zeros(len(graphs.starts) - 1, dtype=np.int64)
+    gains, back, ahead = np.empty(len(scores)), np.empty(len(costs)), np.zeros(len(costs))
+    for step in range(MAX_SWEEPS * scores.shape[1]):
+        alpha = step % scores.shape[1]
+        now = (*graphs, scores, costs, labels, alpha)
+        kernels.propose_expansion(*now, failures, gains, back)
+        kernels.accept_expansion(*now, _cut(graphs, gains, ahead, back), failures)
+        if (failures >= scores.shape[1]).all():  # no label can be expanded any more
             break
     return np.asarray(labels)
 

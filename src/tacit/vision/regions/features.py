@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
+from scipy.sparse.linalg import splu
 
 from tacit.data.arrays import Array
 
@@ -21,6 +23,12 @@ COARSE_SCALES = (100, 300)
 
 KERNELS = (("colour", 0.1), ("colour", 0.3), ("texture", 0.15), ("colour and texture", 0.3))
 """Similarity kernels of two regions: their features, and the distance at which similarity has fallen to exp(−½)."""
+
+MAX_WITNESSES = 256
+"""Regions that sums over all regions of an image are estimated from; with no more regions, the sums are exact."""
+
+WEAK_LINK = 1e-9
+"""Affinity of regions that are not neighbours in manifold ranking, so that all are connected."""
 
 FAR = 4.0
 """Distance of regions that no path connects, in differences of colour: more than from black to white."""
@@ -219,9 +227,9 @@ def _compare_colours(means: Array, areas: Array, on_border: Array, beside: Array
     """Differences of the colour of regions from the image, from its border, and from the neighbours."""
     image = (areas @ means) / areas.sum()
     border = (on_border @ means) / on_border.sum()
-    outer = means[on_border > 0]
-    nearest = np.sqrt(((means[:, None, :] - outer[None, :, :]) ** 2).sum(axis=2))
-    nearest[np.flatnonzero(on_border > 0), np.arange(len(outer))] = np.inf  # not its own
+    outer = thin_out(np.flatnonzero(on_border > 0))
+    nearest = np.sqrt(((means[:, None, :] - means[outer][None, :, :]) ** 2).sum(axis=2))
+    nearest[outer, np.arange(len(outer))] = np.inf  # not its own
     closest = np.sort(nearest, axis=1)[:, : max(1, len(outer) // 8)]
     closest = np.where(np.isfinite(closest), closest, 0.0).mean(axis=1)
     order = np.argsort(means[:, 0], kind="stable")
@@ -231,55 +239,136 @@ def _compare_colours(means: Array, areas: Array, on_border: Array, beside: Array
     return np.hstack([means - image, means - border, np.column_stack(distances)])
 
 
+class Witnesses(NamedTuple):
+    """Regions that stand for all regions of an image in sums over regions: these take time linear in the regions.
+
+    ``chosen`` has their positions, at most `MAX_WITNESSES`, and ``owner`` the witness of each region: the nearest by
+    colour, texture and location. Where there are no more regions, each is its own witness and sums are exact.
+    """
+
+    chosen: Array
+    owner: Array
+
+    def gather(self, amounts: Array) -> Array:
+        """Amounts of regions, added up by witness."""
+        k = len(self.chosen)
+        columns = np.reshape(amounts, (len(self.owner), -1)).T
+        return np.column_stack([np.bincount(self.owner, own, k) for own in columns])
+
+    def sum_others(self, table: Array, amounts: Array) -> Array:
+        """Per region i the sum over all other regions j of table[i, witness of j] · amounts[j].
+
+        ``table`` has a row per region and a column per witness, ``amounts`` one or more columns.
+        """
+        own = table[np.arange(len(self.owner)), self.owner]
+        found = table @ self.gather(amounts) - own[:, None] * np.reshape(amounts, (len(self.owner), -1))
+        return np.asarray(np.maximum(found, 0.0).reshape(np.shape(amounts)))
+
+
+def choose_witnesses(own: Array, x: Array, y: Array, areas: Array) -> Witnesses:
+    """The largest regions, and others at equal steps.
+
+    >>> found = choose_witnesses(np.zeros((3, 18)), np.arange(3.0), np.zeros(3), np.ones(3))
+    >>> found.chosen, found.owner
+    (array([0, 1, 2]), array([0, 1, 2]))
+    """
+    n = len(own)
+    if n <= MAX_WITNESSES:
+        return Witnesses(np.arange(n), np.arange(n))
+    order = np.argsort(-areas, kind="stable")
+    half = MAX_WITNESSES // 2
+    chosen = np.sort(np.concatenate([order[:half], thin_out(np.sort(order[half:]), MAX_WITNESSES - half)]))
+    scaled = np.column_stack([own[:, :3] / 0.1, own[:, 6:] / 0.15, x / 0.3, y / 0.3])
+    owner = _squared_distances(scaled, scaled[chosen]).argmin(axis=1)
+    owner[chosen] = np.arange(MAX_WITNESSES)
+    return Witnesses(chosen, owner)
+
+
+def thin_out(positions: Array, limit: int | None = None) -> Array:
+    """At most ``limit`` of the positions (`MAX_WITNESSES` for None), at equal steps."""
+    limit = MAX_WITNESSES if limit is None else limit
+    if len(positions) <= limit:
+        return positions
+    return np.asarray(positions[np.arange(limit) * len(positions) // limit])
+
+
 def _rate_salience(own: Array, location: Array, areas: Array, on_border: Array, edges: Array, regions: Array) -> Array:
     """Salience: locations of similar regions, and paths through the graph of regions.
 
     Background is similar to the border of the image and connected to it (Wei et al. 2012; Zhu et al. 2014), objects are
     compact and differ from their surroundings (Perazzi et al. 2012).
     """
-    colour = own[:, :3]
     x, y = location[:, 0], location[:, 1]
     shares = areas / areas.sum()
     centre = shares * np.exp(-2 * (x**2 + y**2))
     centre, border = centre / centre.sum(), on_border / on_border.sum()
-    alike, distance = similarity_kernels(own)
-    columns = [np.log((kernel @ centre + 1e-3) / (kernel @ border + 1e-3)) for kernel in alike]
-    columns += [kernel @ shares for kernel in alike[:2]]
-    factors = alike[1] * shares + np.diag(shares)
-    factors /= factors.sum(axis=1, keepdims=True)
-    at_x, at_y = factors @ x, factors @ y
-    radius = np.sqrt(np.maximum(factors @ (x**2 + y**2) - at_x**2 - at_y**2, 0))
-    columns += [at_x, at_y, factors @ np.hypot(x, y), radius, factors @ (on_border > 0)]
-    columns += _connections(colour, shares, centre, on_border, edges)
-    near = np.exp(-2 * ((x[:, None] - x) ** 2 + (y[:, None] - y) ** 2)) * shares
-    columns += [(near * distance).sum(axis=1) / near.sum(axis=1), distance @ shares]
-    return np.column_stack([*columns, *_ranks(distance, edges, regions)])
+    witnesses = choose_witnesses(own, x, y, areas)
+    alike, distance = similarity_kernels(own, witnesses.chosen)
+    columns = []
+    for kernel in alike:
+        to_centre, to_border = witnesses.sum_others(kernel, np.column_stack([centre, border])).T
+        columns.append(np.log((to_centre + 1e-3) / (to_border + 1e-3)))
+    columns += [witnesses.sum_others(kernel, shares) for kernel in alike[:2]]
+    places = np.column_stack([np.ones_like(x), x, y, x**2 + y**2, np.hypot(x, y), on_border > 0]) * shares[:, None]
+    sums = alike[1] @ witnesses.gather(places)  # of similar regions and the region itself
+    at_x, at_y, square, far, outer = sums[:, 1:].T / sums[:, 0]
+    radius = np.sqrt(np.maximum(square - at_x**2 - at_y**2, 0))
+    columns += [at_x, at_y, far, radius, outer]
+    columns += _connections(own[:, :3], shares, centre, on_border, edges, witnesses)
+    at = witnesses.chosen
+    near = np.exp(-2 * ((x[:, None] - x[at]) ** 2 + (y[:, None] - y[at]) ** 2)) * witnesses.gather(shares)[:, 0]
+    columns += [(near * distance).sum(axis=1) / near.sum(axis=1), distance @ witnesses.gather(shares)[:, 0]]
+    return np.column_stack([*columns, *_ranks(own[:, :3], edges, regions)])
 
 
-def _ranks(distance: Array, edges: Array, regions: Array) -> list[Array]:
+def _ranks(colour: Array, edges: Array, regions: Array) -> list[Array]:
     """Manifold ranking (Yang et al. 2013) by the sides of the image, the foreground that they leave, and ranking by
     that foreground."""
-    n = len(distance)
+    n = len(colour)
     if n == 1 or not len(edges):
         return [np.ones(n)] * 4 + [np.zeros(n)] * 2
-    ranking = ranking_matrix(distance, edges)
+    rank = manifold_ranking(colour, edges)
     sides = (regions[0], regions[-1], regions[:, 0], regions[:, -1])
-    ranks = [to_unit(ranking @ (np.bincount(side, minlength=n) > 0)) for side in sides]
-    foreground = np.prod([1 - rank for rank in ranks], axis=0)
-    return [*ranks, foreground, to_unit(ranking @ (foreground > foreground.mean()))]
+    found = rank(np.column_stack([np.bincount(side, minlength=n) > 0 for side in sides]))
+    ranks = [to_unit(own) for own in found.T]
+    foreground = np.prod([1 - own for own in ranks], axis=0)
+    return [*ranks, foreground, to_unit(rank((foreground > foreground.mean())[:, None])[:, 0])]
 
 
-def ranking_matrix(distance: Array, edges: Array) -> Array:
-    """(n, n) the matrix of manifold ranking on the graph of regions, by distances of colour; 0 on the diagonal."""
-    n = len(distance)
+def manifold_ranking(colour: Array, edges: Array) -> Callable[[Array], Array]:
+    """The function that ranks regions by the seeds of each column, on the graph of neighbours and theirs.
+
+    A region does not count as its own seed, so the diagonal of the inverse is taken off. It is exact for up to
+    `MAX_WITNESSES` regions. For more it is estimated from as many solves with random signs (Bekas et al. 2007). Sparse
+    factors keep time and memory near linear in the regions.
+    """
+    n = len(colour)
     near = sparse.csr_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
     near = near + near.T
-    is_near = ((near + near @ near) > 0).toarray()  # neighbours, and theirs
-    np.fill_diagonal(is_near, False)
-    affinity = np.where(is_near, np.exp(-distance / 0.2), 0.0) + 1e-9
-    ranking = np.linalg.inv(np.diag(affinity.sum(axis=1)) - 0.99 * affinity)
-    np.fill_diagonal(ranking, 0.0)
-    return np.asarray(ranking)
+    pairs = sparse.coo_array(sparse.triu(near + near @ near, 1))
+    steps = np.linalg.norm(colour[pairs.row] - colour[pairs.col], axis=1)
+    affinity = sparse.csr_array((np.exp(-steps / 0.2), (pairs.row, pairs.col)), shape=(n, n))
+    affinity = affinity + affinity.T
+    degrees = np.asarray(affinity.sum(axis=1)).ravel() + n * WEAK_LINK  # all regions are linked weakly
+    factors = splu(sparse.csc_array(sparse.diags_array(degrees) - 0.99 * affinity))
+    from_links = factors.solve(np.ones(n))
+    scale = 0.99 * WEAK_LINK / (1 - 0.99 * WEAK_LINK * from_links.sum())
+
+    def solve(seeds: Array) -> Array:
+        found = factors.solve(np.asarray(seeds, dtype=np.float64))  # and the weak links by Sherman & Morrison
+        return np.asarray(found + scale * from_links[:, None] * found.sum(axis=0))
+
+    k = min(n, MAX_WITNESSES)
+    rng = np.random.default_rng(0)
+    group, sign = np.arange(n) % k, rng.choice([-1.0, 1.0], n)
+    probes = np.zeros((n, k))
+    probes[np.arange(n), group] = sign
+    diagonal = solve(probes)[np.arange(n), group] * sign
+
+    def rank(seeds: Array) -> Array:
+        return np.asarray(solve(seeds) - diagonal[:, None] * seeds)
+
+    return rank
 
 
 def to_unit(values: Array) -> Array:
@@ -321,42 +410,48 @@ def _describe_segments(
     return np.asarray((sums @ found[segments]) / areas[:, None])
 
 
-def similarity_kernels(own: Array) -> tuple[list[Array], Array]:
-    """(n, n) each: similarities of regions by each of `KERNELS`, 0 on the diagonal; and distances of colours.
+def similarity_kernels(own: Array, chosen: Array) -> tuple[list[Array], Array]:
+    """(n, k) each: similarities of regions to the chosen ones by each of `KERNELS`, and distances of colours.
 
     ``own`` has the features of the regions alone (`OWN_FEATURES`).
     """
-    squares = {"colour": _squared_distances(own[:, :3]), "texture": _squared_distances(own[:, 6:])}
-    squares["colour and texture"] = squares["colour"] + squares["texture"]
-    kernels = [np.exp(-0.5 * squares[what] / width**2) for what, width in KERNELS]
-    for kernel in kernels:
-        np.fill_diagonal(kernel, 0.0)  # a region is not compared with itself
-    return kernels, np.sqrt(squares["colour"])
+    colour, texture = (_squared_distances(part, part[chosen]) for part in (own[:, :3], own[:, 6:]))
+    colour[chosen, np.arange(len(chosen))] = texture[chosen, np.arange(len(chosen))] = 0.0
+    squares = {"colour": colour, "texture": texture, "colour and texture": colour + texture}
+    return [np.exp(-0.5 * squares[what] / width**2) for what, width in KERNELS], np.sqrt(colour)
 
 
-def _squared_distances(rows: Array) -> Array:
-    """Squared distances between all rows."""
-    norms = (rows**2).sum(axis=1)
-    return np.asarray(np.maximum(norms[:, None] + norms - 2 * rows @ rows.T, 0))
+def _squared_distances(rows: Array, others: Array) -> Array:
+    """Squared distances of all rows from all others."""
+    norms = (rows**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)
+    return np.asarray(np.maximum(norms - 2 * rows @ others.T, 0))
 
 
-def geodesic_distances(steps: Array, edges: Array, n: int) -> Array:
-    """(n, n) lengths of shortest paths through neighbours, whose colours differ by ``steps``; `FAR` without a path."""
+def geodesic_distances(colour: Array, edges: Array, sources: Array, nearest: bool = False) -> Array:
+    """(n, k) lengths of shortest paths through neighbours to the sources, in differences of colour; `FAR` without a
+    path. With ``nearest``, (n,) to the nearest source."""
+    n = len(colour)
+    steps = np.linalg.norm(colour[edges[:, 0]] - colour[edges[:, 1]], axis=1)
     lengths = np.maximum(steps - 0.05, 0) + 1e-4  # small differences are noise
     graph = sparse.csr_array((lengths, (edges[:, 0], edges[:, 1])), shape=(n, n))
-    paths = csgraph.shortest_path(graph, method="D", directed=False)
-    return np.where(np.isfinite(paths), paths, FAR)
+    if not len(sources):
+        return np.full(n if nearest else (n, 0), FAR)
+    paths = csgraph.dijkstra(graph, directed=False, indices=sources, min_only=nearest)
+    return np.where(np.isfinite(paths), paths, FAR).T
 
 
-def _connections(colour: Array, shares: Array, centre: Array, on_border: Array, edges: Array) -> list[Array]:
+def _connections(
+    colour: Array, shares: Array, centre: Array, on_border: Array, edges: Array, witnesses: Witnesses
+) -> list[Array]:
     """Lengths of paths to the border and to the centre of the image, in differences of colour; and boundary
     connectivity: the border of connected regions, relative to their size."""
     n = len(colour)
-    steps = np.linalg.norm(colour[edges[:, 0]] - colour[edges[:, 1]], axis=1)
-    paths = geodesic_distances(steps, edges, n)
+    paths = geodesic_distances(colour, edges, witnesses.chosen)
     closeness = np.exp(-0.5 * (paths / 0.3) ** 2)
-    connected = np.log((closeness @ on_border + 1) / np.sqrt(closeness @ (shares * n)))
-    return [paths[:, on_border > 0].min(axis=1), paths @ centre, connected]
+    to_centre, border, size = (witnesses.gather(own)[:, 0] for own in (centre, on_border, shares * n))
+    connected = np.log((closeness @ border + 1) / np.sqrt(closeness @ size))
+    to_border = geodesic_distances(colour, edges, np.flatnonzero(on_border > 0), nearest=True)
+    return [to_border, paths @ to_centre, connected]
 
 
 def _compare_pairs(own: Array, edges: Array, lengths: Array, between: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Weak labels of regions, from masks, scribbles, boxes or image labels, and limits of the area of a label."""
+"""Weak labels of regions, from masks, scribbles, boxes or image labels; limits of areas; allowed labels."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.arrays import Array
+from tacit.data.arrays import Array, locate
 from tacit.data.labels import find_labels, kind_of_label
-from tacit.data.parameters import entries, has_length, number, numbers, shorten
+from tacit.data.parameters import entries, even_table, has_length, number, numbers, shorten
 from tacit.data.ragged import Ragged
 from tacit.problems.chain.tags import Tags, read_tags
 from tacit.vision.regions.graphs import RegionGraphs, read_image_boxes
@@ -26,7 +26,8 @@ MIN_MASKS = 3
 
 
 class RegionLabels:
-    """Weak labels of images: one label per region, −1 where it is unknown, and limits of the share of a label.
+    """Weak labels of images: one label per region, −1 where it is unknown, limits of the share of a label, and which
+    labels unknown regions may have.
 
     It behaves like a one-dimensional array of images. `tacit.weak_labels` makes it from masks, boxes and image labels.
 
@@ -35,20 +36,22 @@ class RegionLabels:
     labels : per image, one label per region, −1 (or None) where it is unknown
     limits : by label, (n, 2): the least and the largest share of the image's area that the label covers, NaN for
         unknown; None for no limits
+    allowed : by label, per image one boolean per region: whether it may have this label where its own is unknown.
+        Labels that are not named are allowed; None for no restrictions
 
     >>> y = RegionLabels([[0, -1, -1], [1, 0]], limits={1: [[0.2, 0.8], [np.nan, np.nan]]})
     >>> y, y[0].tolist(), y[[1]].limits[1].tolist()
     (RegionLabels(2 images, limits of 1), [0, -1, -1], [[nan, nan]])
     """
 
-    def __init__(self, labels: Any, limits: Mapping[Any, Any] | None = None) -> None:
+    def __init__(
+        self, labels: Any, limits: Mapping[Any, Any] | None = None, allowed: Mapping[Any, Any] | None = None
+    ) -> None:
         self.labels = labels if isinstance(labels, Ragged) else _as_ragged(labels)
-        if limits is not None and not isinstance(limits, Mapping):
-            raise TypeError(f"limits must be a dict from label to (n, 2) shares, got {shorten(limits)}")
-        for label in limits or {}:
-            if not kind_of_label(label):
-                raise ValueError(f"labels of limits must be whole numbers or strings, got {shorten(label)}")
+        _check_mapping("limits", limits, "(n, 2) shares")
+        _check_mapping("allowed", allowed, "booleans of every image")
         self.limits = {label: _read_limits(label, pair, len(self.labels)) for label, pair in (limits or {}).items()}
+        self.allowed = {label: _read_allowed(label, own, self.labels) for label, own in (allowed or {}).items()}
 
     @staticmethod
     def of(labels: Any) -> RegionLabels:
@@ -74,11 +77,13 @@ class RegionLabels:
         if not isinstance(chosen, Ragged):
             return chosen
         index = Ragged(np.arange(len(self)), np.arange(len(self) + 1))[key].values
-        return RegionLabels(chosen, {label: pair[index] for label, pair in self.limits.items()})
+        limits = {label: pair[index] for label, pair in self.limits.items()}
+        return RegionLabels(chosen, limits, {label: own[key] for label, own in self.allowed.items()})
 
     def __repr__(self) -> str:
         limited = f", limits of {', '.join(map(str, self.limits))}" if self.limits else ""
-        return f"RegionLabels({len(self)} images{limited})"
+        sets = ", sets of allowed labels" if self.allowed else ""
+        return f"RegionLabels({len(self)} images{limited}{sets})"
 
 
 def read_region_labels(y: Any, lengths: Array) -> Tags:
@@ -100,15 +105,51 @@ def read_limits(y: Any, classes: Array, n: int) -> Array | None:
     limits = np.empty((n, len(classes), 2))
     limits[:] = 0.0, 1.0
     for label, pair in y.limits.items():
-        column = int(find_labels(classes, np.array([label]))[0])
-        if column < 0:
-            listed = shorten(classes.tolist())
-            raise ValueError(
-                f"limits name {shorten(label)}, which is not one of the labels {listed}; add it to labels="
-            )
         known = ~np.isnan(pair[:, 0])
-        limits[known, column] = pair[known]
+        limits[known, _find_named("limits", label, classes)] = pair[known]
     return limits
+
+
+def read_allowed(y: Any, classes: Array, lengths: Array) -> Array | None:
+    """(regions, K): whether every region may have every label, its own where that is known; None if all may."""
+    if not isinstance(y, RegionLabels) or not y.allowed:
+        return None
+    table = np.ones((int(lengths.sum()), len(classes)), dtype=bool)
+    for label, own in y.allowed.items():
+        table[:, _find_named("allowed", label, classes)] = own.values
+    empty = np.flatnonzero(~table.any(axis=1) & read_region_labels(y, lengths).missing)
+    if empty.size:
+        i, region = locate(np.concatenate([[0], np.cumsum(lengths)]), empty[0])
+        raise ValueError(f"no label is allowed for region {region} of image {i}; allow one, or label the region")
+    return table
+
+
+def _find_named(name: str, label: Any, classes: Array) -> int:
+    column = int(find_labels(classes, np.array([label]))[0])
+    if column < 0:
+        listed = shorten(classes.tolist())
+        raise ValueError(f"{name} names {shorten(label)}, which is not one of the labels {listed}; add it to labels=")
+    return column
+
+
+def _check_mapping(name: str, values: Any, meaning: str) -> None:
+    if values is not None and not isinstance(values, Mapping):
+        raise TypeError(f"{name} must be a dict from label to {meaning}, got {shorten(values)}")
+    for label in values or {}:
+        if not kind_of_label(label):
+            raise ValueError(f"labels of {name} must be whole numbers or strings, got {shorten(label)}")
+
+
+def _read_allowed(label: Any, own: Any, labels: Ragged) -> Ragged:
+    if isinstance(own, Ragged) and own.values.dtype == bool and np.array_equal(own.offsets, labels.offsets):
+        return own
+    name = f"allowed[{shorten(label)}]"
+    tables = entries(name, own, f"booleans for each of {len(labels)} images", len(labels))
+    for i, part in enumerate(tables):
+        tables[i] = even_table(f"{name}[{i}]", part)
+        if tables[i].dtype != bool or tables[i].shape != (labels.lengths[i],):
+            raise ValueError(f"{name}[{i}] must be {labels.lengths[i]} booleans, one per region, got {shorten(part)}")
+    return Ragged(np.concatenate(tables), labels.offsets)
 
 
 def _as_ragged(labels: Any) -> Ragged:
@@ -147,6 +188,8 @@ def weak_labels(
     boxes: Any = None,
     contains: Any = None,
     quantiles: tuple[float, float] = (0.25, 0.75),
+    classes: Any = None,
+    generic: Any = None,
 ) -> RegionLabels:
     """Weak labels of the regions of images, from masks, boxes and image labels: ``y`` for `tacit.problems.Regions`.
 
@@ -161,13 +204,24 @@ def weak_labels(
 
     A mask has precedence over a box, a box over an image label.
 
+    With ``classes`` there are as many labels, 0 to K − 1, and all that is said of an image counts together. A pixel of
+    a mask may also be generic ("some animal"): its region has one of several labels. Boxes are of a class: outside of
+    its boxes the class does not occur, and inside it covers at least the lower quantile of what it covers of its
+    tightest box in masks. Image labels say which classes occur and which do not. A class that occurs covers at least
+    the lower quantile of its shares in masks.
+
     Parameters
     ----------
     graphs : of the images, as `tacit.regions` makes them
-    masks : per image a table (height, width) of 0, 1 and −1, or None
-    boxes : (n, 4) x_min, y_min, x_max, y_max; NaN for an image without one
-    contains : per image True, False or None
+    masks : per image a table (height, width) of 0, 1 and −1, or None. With classes, tables have the numbers of classes,
+        then of generic names; −1 is unknown, and −2 is void, which a `Segmenter` leaves out
+    boxes : (n, 4) x_min, y_min, x_max, y_max; NaN for an image without one. With classes, per image a dict from the
+        name of a class, or a generic one, to rows of four numbers; or None
+    contains : per image True, False or None. With classes, per image a dict from name to True or False; or the list of
+        all classes that it contains; or None
     quantiles : of the shares in images with masks, the limits for other images
+    classes : the names of the classes; None for background and object
+    generic : a dict from a generic name to a list of classes, such as ``{"some animal": ["cow", "sheep"]}``
 
     >>> import tacit
     >>> image = np.zeros((40, 60, 3)); image[10:30, 20:40] = (0.6, 0.3, 0.1)
@@ -175,9 +229,17 @@ def weak_labels(
     >>> y = weak_labels(graphs, masks=[image[:, :, 0] > 0, None], boxes=[[np.nan] * 4, [18, 8, 42, 32]])
     >>> y, y.limits[1].round(3).tolist()
     (RegionLabels(2 images, limits of 1), [[nan, nan], [0.033, 0.158]])
+    >>> weak_labels(graphs, contains=[["grass", "cow"], {"cow": False}], classes=["grass", "cow", "sheep"])
+    RegionLabels(2 images, limits of 0, 1, sets of allowed labels)
     """
     n = len(graphs)
     low, high = _read_quantiles(quantiles)
+    if classes is not None:
+        from tacit.vision.regions.class_labels import read_class_names, weak_class_labels  # which imports this module
+
+        return weak_class_labels(graphs, masks, boxes, contains, low, read_class_names(classes, generic))
+    if generic is not None:
+        raise ValueError("generic needs classes; list their names with classes=")
     labels = graphs.mark([None] * n if masks is None else masks)
     for i, own in enumerate(labels):
         if own.max(initial=0) > 1:

@@ -33,6 +33,7 @@ class RegionOracle(PartsOracle):
     pair_table : (pairs, q) features of the pairs
     labels : (regions,) the true labels, −1 for unknown, K for a label that is not in the schema; None when predicting
     limits : (n, K, 2) the least and the largest share of every label; None for no limits
+    allowed : (regions, K) the labels that regions of unknown label may have; None for all
     losses : ``table[label, region]``
     loss : "area" or "overlap", the loss that is measured against other labels
     weak : factor of all images with unknown regions together, relative to the others
@@ -52,6 +53,7 @@ class RegionOracle(PartsOracle):
         *,
         labels: Array | None = None,
         limits: Array | None = None,
+        allowed: Array | None = None,
         losses: Array | None = None,
         loss: str = "area",
         weak: float = 1.0,
@@ -69,6 +71,7 @@ class RegionOracle(PartsOracle):
         if self.n_labels > 2 and "pairwise" in schema.blocks:
             self.slack_obstacle = "its inference is approximate with more than two labels, so it proves no upper bound"
         self._limits = limits
+        self._allowed = allowed
         if labels is not None and limits is not None:
             self._refuse_impossible(labels, limits)
 
@@ -109,7 +112,7 @@ class RegionOracle(PartsOracle):
         imputation never lowers a score.
         """
         given, graphs = self._true_labels(rows), self._graphs(rows)
-        scores = self._rule_out(self._scores(w, rows), given)
+        scores = self._rule_out(self._scores(w, rows), given, rows)
         costs, limits = self._costs(w, rows), self._limits
         limits = limits if limits is None or rows is None else limits[rows]
         shares = self.shares[self._positions(rows)]
@@ -124,7 +127,10 @@ class RegionOracle(PartsOracle):
         prefer = np.asarray(prefer)
         wished = np.maximum(prefer, 0)
         value = self.score(w, wished, rows)
-        fits = np.logical_and.reduceat((prefer >= 0) & ((given < 0) | (prefer == given)), graphs.starts[:-1])
+        is_free = given < 0
+        if self._allowed is not None:
+            is_free &= self._allowed[self._positions(rows)][np.arange(given.size), wished]
+        fits = np.logical_and.reduceat((prefer >= 0) & (is_free | (prefer == given)), graphs.starts[:-1])
         if limits is not None:
             fits &= violations(shares, wished, graphs.starts, limits) <= miss
         keep = fits & (value >= found.value)
@@ -135,7 +141,7 @@ class RegionOracle(PartsOracle):
     def draw(self, rng: np.random.Generator) -> Array:
         """The known labels, and random ones for the unknown."""
         given = self._true_labels(None)
-        scores = self._rule_out(rng.random((given.size, self.n_labels)) * self.shares[:, None], given)
+        scores = self._rule_out(rng.random((given.size, self.n_labels)) * self.shares[:, None], given, None)
         found = scores.argmax(axis=1)
         if self._limits is not None:
             nothing = np.zeros(len(self.edges))
@@ -174,10 +180,12 @@ class RegionOracle(PartsOracle):
         return out
 
     def units(self) -> Array:
-        """What a mean loss is taken over: the share of every image that is known."""
+        """What a mean loss is taken over: the share of every image of which something is known."""
         if self._loss_kind == "overlap":
             return np.ones(self.n_samples)
         known = self._true_labels(None, unseen=True) != TARGET
+        if self._allowed is not None:
+            known |= ~self._allowed.all(axis=1)
         return np.add.reduceat(self.shares * known, self.offsets[:-1])
 
     # views and facts
@@ -234,6 +242,7 @@ class RegionOracle(PartsOracle):
         return checksum(
             *(self.table, self.pair_table, self.edges, self.offsets, self.edge_offsets),
             *(self._labels, self._limits, self._losses),
+            *(() if self._allowed is None else (self._allowed,)),
         )
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
@@ -284,8 +293,10 @@ class RegionOracle(PartsOracle):
     def _answer(self, code: Array, w: Array, rows: Rows) -> Assignment:
         return Assignment(code.astype(self._code_type), self.score(w, code, rows))
 
-    def _rule_out(self, scores: Array, given: Array) -> Array:
+    def _rule_out(self, scores: Array, given: Array, rows: Rows) -> Array:
         scores[(given[:, None] >= 0) & (given[:, None] != np.arange(self.n_labels))] = -np.inf
+        if self._allowed is not None:
+            scores[(given[:, None] < 0) & ~self._allowed[self._positions(rows)]] = -np.inf
         return scores
 
     def _refuse_impossible(self, labels: Array, limits: Array) -> None:
@@ -293,10 +304,13 @@ class RegionOracle(PartsOracle):
         k = self.n_labels
         given = np.where(labels >= 0, np.minimum(labels, k), k)
         least = cover(self.shares, given, self.offsets, k + 1)
-        free = np.add.reduceat(self.shares * (labels < 0), self.offsets[:-1])
-        is_full = free == 0  # nothing is left to impute
+        is_free = np.repeat((labels < 0)[:, None], k, axis=1)
+        if self._allowed is not None:
+            is_free &= self._allowed
+        free = np.add.reduceat(self.shares[:, None] * is_free, self.offsets[:-1])
+        is_full = ~np.logical_or.reduceat(labels < 0, self.offsets[:-1])  # nothing is left to impute
         low, high = limits[:, :, 0], limits[:, :, 1]
-        wrong = (least[:, :k] > high + 1e-6) | (least[:, :k] + free[:, None] < low - 1e-6)
+        wrong = (least[:, :k] > high + 1e-6) | (least[:, :k] + free < low - 1e-6)
         wrong |= ((low.sum(axis=1) > 1 + 1e-6) | (high.sum(axis=1) < 1 - 1e-6))[:, None]
         wrong &= ~is_full[:, None]
         if wrong.any():
@@ -304,7 +318,7 @@ class RegionOracle(PartsOracle):
             raise ValueError(
                 f"the limits of image {i} cannot be met: label {self.classes[j]} must cover {low[i, j]:.1%} to "
                 f"{high[i, j]:.1%} of it, but the known regions allow {least[i, j]:.1%} to "
-                f"{least[i, j] + free[i]:.1%}; correct the limits, or the known regions"
+                f"{least[i, j] + free[i, j]:.1%}; correct the limits, or the known regions"
             )
 
     def _cut_out(self, chosen: Array) -> tuple[Self, Array]:
@@ -331,6 +345,7 @@ class RegionOracle(PartsOracle):
             pair_table=self.pair_table[inside],
             _labels=labels,
             _limits=None,
+            _allowed=None,
             _losses=losses,
         )
         return view, owner
@@ -340,8 +355,11 @@ MIN_FOREGROUND = 0.02
 """The overlap loss divides by the area of a label, but at least by this share of the image."""
 
 
-def region_losses(kind: str, labels: Array, shares: Array, offsets: Array, k: int) -> Array:
-    """(regions, K): what each label of a region adds to the loss; 0 where the true label is unknown (−1).
+def region_losses(
+    kind: str, labels: Array, shares: Array, offsets: Array, k: int, allowed: Array | None = None
+) -> Array:
+    """(regions, K): what each label of a region adds to the loss; 0 where the true label is unknown (−1), or for "area"
+    where it is one of the allowed ones.
 
     "area" is the share of the image with wrong labels. "overlap" divides it by the share of the true foreground (all
     labels but the first): an upper bound of ``1 − IoU``, and equal to it where all errors are in the true foreground.
@@ -349,6 +367,8 @@ def region_losses(kind: str, labels: Array, shares: Array, offsets: Array, k: in
     is_known = labels >= 0
     wrong = is_known[:, None] & (np.arange(k) != labels[:, None])
     if kind == "area":
+        if allowed is not None:
+            wrong |= ~is_known[:, None] & ~allowed
         return np.where(wrong, shares[:, None], 0.0)
     truth = np.where(is_known & (labels < k), labels, 0)
     covered = np.maximum(cover(shares * is_known, truth, offsets, k), MIN_FOREGROUND)

@@ -16,7 +16,7 @@ from tacit.oracle import TARGET, Example, Problem, Schema
 from tacit.problems.chain.tags import read_tag_classes
 from tacit.problems.classes.blocks import check_blocks
 from tacit.vision.regions.graphs import RegionGraph, RegionGraphs
-from tacit.vision.regions.labels import read_limits, read_region_labels
+from tacit.vision.regions.labels import read_allowed, read_limits, read_region_labels
 from tacit.vision.regions.oracle import RegionOracle, region_losses
 
 MAX_SCALE = 1e6
@@ -33,8 +33,9 @@ class Regions(Problem):
     inference is approximate (alpha-expansion), hence ``gap_`` is infinite.
 
     ``y`` has one label per region. −1 (or None) is unknown, without loss; `impute` fills it in. A `RegionLabels`, as
-    `tacit.weak_labels` makes it from masks, boxes and image labels, also limits the share of an image that a label
-    covers. O(regions · K · d) and one cut per image and pass.
+    `tacit.weak_labels` makes it from masks, boxes and image labels, limits the share of an image that a label covers.
+    It also limits the labels that an unknown region may have; any other label of such a region is an error.
+    O(regions · K · d) and one cut per image and pass.
 
     Parameters
     ----------
@@ -98,6 +99,7 @@ class Regions(Problem):
         classes = read_tag_classes(self.labels, read_region_labels(y, images.lengths), images.offsets)
         k, d = len(classes), images.nodes.values.shape[1]
         read_limits(y, classes, len(images))
+        read_allowed(y, classes, images.lengths)
         blocks: dict[str, tuple[int, ...]] = {"unary": (k, d)}
         if self.fit_intercept:
             blocks["intercept"] = (k,)
@@ -129,10 +131,12 @@ class Regions(Problem):
             tags, k = read_region_labels(y, images.lengths), len(schema.classes)
             found = find_labels(schema.classes, tags.values)
             labels = np.where(tags.missing, TARGET, np.where(found < 0, k, found))
+            allowed = read_allowed(y, schema.classes, images.lengths)
             supervision = {
                 "labels": labels,
                 "limits": read_limits(y, schema.classes, len(images)),
-                "losses": region_losses(self.loss, labels, images.shares, images.offsets, k),
+                "allowed": allowed,
+                "losses": region_losses(self.loss, labels, images.shares, images.offsets, k, allowed),
             }
         pairs = images.edge_values if len(images.edges) else np.zeros((0, *schema.blocks.get("pairwise", (1,))))
         weighted = self._multiply_by_area(images, schema)

@@ -14,8 +14,9 @@ from tacit.runtime.archive import StorageError
 from tacit.vision.photos import as_colours, cache_folder, describe_images, read_cached, read_image
 from tacit.vision.regions.features import EDGE_FEATURES, REGION_FEATURES, Described, describe_regions
 from tacit.vision.regions.graphs import RegionGraphs
+from tacit.vision.regions.working_size import shrink
 
-KIND = 8
+KIND = 9
 """Version of the description, a part of every cache key. Raise it when the numbers change."""
 MAX_REGIONS = 20_000
 """Limit of regions per image."""
@@ -30,7 +31,7 @@ class _Setting(NamedTuple):
 
 
 MAX_REGION_PIXELS = 25_000_000
-"""Pixels of an image file that is cut into regions; cutting takes about 100 bytes per pixel."""
+"""Pixels of an image file that is cut into regions; without max_side, cutting takes about 100 bytes per pixel."""
 
 
 def regions(
@@ -43,6 +44,7 @@ def regions(
     min_size: int = 20,
     cache: str | os.PathLike[str] | None = None,
     max_pixels: int = MAX_REGION_PIXELS,
+    max_side: int | None = None,
     n_jobs: int | None = None,
     verbose: int = 1,
 ) -> RegionGraphs:
@@ -65,6 +67,8 @@ def regions(
     scale, min_size : of "felzenszwalb": larger scales make larger regions; the least pixels of a region
     cache : a folder that keeps the regions of every image, under a checksum of pixels and settings; None for no cache
     max_pixels : larger image files are refused before they are unpacked
+    max_side : larger images are shrunk to this longest side first, and the maps of their regions are of that size;
+        `tacit.vision.segmenter.enlarge_labels` enlarges labels. None cuts them at full size
     n_jobs : threads that share the images; None for one
     verbose : 1 shows progress on a terminal or in a notebook when it takes longer than a second, 2 writes plain lines
 
@@ -82,9 +86,10 @@ def regions(
         whole_number("min_size", min_size, 1, 1 << 31),
     )
     folder = cache_folder(cache)
+    side = None if max_side is None else whole_number("max_side", max_side, 16, 1 << 31)
 
     def describe(source: Any, name: str) -> Described:
-        pixels = source if isinstance(source, np.ndarray) else read_image(source, max_pixels)
+        pixels = shrink(source if isinstance(source, np.ndarray) else read_image(source, max_pixels), side, name)
         about = f"{KIND}{setting}{pixels.shape}{pixels.dtype}"
 
         def make() -> dict[str, Array]:

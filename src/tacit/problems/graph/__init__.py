@@ -1,0 +1,1 @@
+"""Labels of the nodes of graphs: any pairwise model, with exact inference or a bound."""

@@ -1,0 +1,1 @@
+"""Phrase-structure parsing with hidden sub-categories."""

@@ -1,0 +1,193 @@
+"""``tacit parse``: learn trees of sentences from bracketed trees, and parse other sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from tacit.commands import (
+    INPUT_FILE,
+    CommandRun,
+    c_option,
+    count_noun,
+    examples,
+    load_model,
+    model_option,
+    number_option,
+    run_options,
+)
+from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, render
+
+MAX_DRAWN, MAX_DRAWN_WORDS = 10, 30
+"""Sentences that a report draws, and the words of the longest."""
+
+EXAMPLES = examples(
+    "tacit parse train.ptb --predict new.conllu --out trees",
+    "tacit parse a.ptb b.ptb --test c.ptb --states 2",
+    "tacit parse --model trees/model.tacit --predict more.txt --out more",
+)
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("train", type=INPUT_FILE, nargs=-1)
+@click.option("--predict", "wanted", type=INPUT_FILE, help="Sentences to parse: words, or words and tags, or trees.")
+@click.option("--test", type=INPUT_FILE, help="Trees to test on; without it, a tenth of TRAIN is held out.")
+@model_option("it parses the sentences of --predict, and nothing is learned.")
+@number_option("--states", 2, "Number of hidden sub-categories per category, from 1 to 64.", most=64)
+@number_option("--epochs", 3, "Number of passes through all sentences.")
+@c_option(0.1, of="of a sentence ")
+@run_options(out="trees", is_parallel=False)
+def parse(
+    run: CommandRun,
+    train: tuple[Path, ...],
+    wanted: Path | None,
+    test: Path | None,
+    model: Path | None,
+    **options: Any,
+) -> None:
+    """Learn phrase-structure trees from TRAIN, and parse other sentences.
+
+    TRAIN are files of bracketed trees (Penn treebank): (S (NP (PRP it)) (VP (VBZ rains))). Functions of labels, such as
+    in NP-SBJ, and empty elements are left out.
+
+    --predict has a word and its tag per line and an empty line after each sentence; a word alone is tagged first. Of
+    files named .conllu the fifth column is the tag. Of files named .ptb, words and tags of the trees are read.
+
+    Writes trees.ptb for the sentences of --predict, model.tacit, scores.tsv, report.html with drawn trees, and
+    run.json. Files may be gzipped.
+    """
+    from tacit.text.parsing.brackets import read_trees
+    from tacit.text.parsing.parser import Parser
+
+    if model is not None:
+        _parse_new(run, model, train, wanted)
+        return
+    if not train:
+        raise click.UsageError("Missing argument 'TRAIN': bracketed trees to learn from; or give --model")
+    with run.writing(*train, wanted, test) as folder:
+        known = [tree for path in train for tree in read_trees(path)]
+        tested = None if test is None else read_trees(test)
+        others = None if wanted is None else read_sentences(wanted)
+        if tested is None and len(known) < 2:
+            raise ValueError(f"{train[0]} has only one tree; add another to test on, or give --test")
+        parser = Parser(**options, random_state=run.seed, verbose=run.verbose)
+        run.note(f"learning from {len(known)} trees")
+        held_out = parser.evaluate(known) if tested is None else None
+        parser.fit(known)
+        found = held_out or parser.compare(tested)
+        run.note_status(parser.status_)
+        parser.save(folder.path("model.tacit"))
+        folder.write_text("scores.tsv", _score_lines(found.scores))
+        if others is not None:
+            folder.write_text("trees.ptb", "".join(f"{tree}\n" for tree in parser.predict(others)))
+        names = ", ".join(map(str, train))
+        folder.write_text("report.html", render(_page(parser, found, len(known), names, test, others)))
+        overall = found.scores.overall
+        run.record(f1=overall.f1, precision=overall.precision, recall=overall.recall, trees=len(known))
+    parsed = f"trees of {count_noun(0 if others is None else len(others), 'sentence')}, "
+    then = "" if others else "; parse other sentences with --predict FILE"
+    learned = f"learned from {count_noun(len(known), 'tree')}"
+    run.finish(parsed + learned, f"held-out {_quality(found.scores)}", f"open {run.out / 'report.html'}{then}")
+
+
+def read_sentences(path: Path) -> list[Any]:
+    """Sentences of a file: lists of words, or of pairs (word, tag) where all words of a sentence have a tag."""
+    from tacit.text.parsing.brackets import read_trees
+    from tacit.text.parsing.parser import read_leaves
+    from tacit.text.tagged_words import read_conllu, read_two_columns
+
+    name = path.name.removesuffix(".gz")
+    if name.endswith(".ptb"):
+        return [read_leaves(tree, f"{path}, tree {i}") for i, tree in enumerate(read_trees(path), 1)]
+    found = read_conllu(path, tag="xpos") if name.endswith(".conllu") else read_two_columns(path)
+    pairs = zip(found.words, found.tags, strict=True)
+    return [words if None in tags else list(zip(words, tags, strict=True)) for words, tags in pairs]
+
+
+def _parse_new(run: CommandRun, model: Path, train: tuple[Path, ...], wanted: Path | None) -> None:
+    """Parse sentences by the model of an earlier run."""
+    from tacit.text.parsing.brackets import count_words, parse_tree
+    from tacit.text.parsing.drawing import draw_tree
+    from tacit.text.parsing.parser import Parser
+
+    parser = load_model(model, Parser, {"TRAIN": train or None})
+    if wanted is None:
+        raise click.UsageError("--model must have sentences to parse; give --predict FILE")
+    with run.writing(model, wanted) as folder:
+        trees = parser.predict(read_sentences(wanted))
+        folder.write_text("trees.ptb", "".join(f"{tree}\n" for tree in trees))
+        facts = Facts([("sentences of", f"{wanted}: {len(trees):,}"), ("model", str(model))])
+        note = Prose("Nothing was learned in this run. The report of the run that learned the model has its quality.")
+        short = [node for node in map(parse_tree, trees) if count_words(node) <= MAX_DRAWN_WORDS][:MAX_DRAWN]
+        drawn = [Figure(draw_tree(node)) for node in short]
+        sections = [Section("What was found", [facts, note]), Section("First trees", drawn)]
+        folder.write_text("report.html", render(Page("Trees", f"{len(trees):,} sentences", sections=sections)))
+        run.record(sentences=len(trees))
+    found = f"trees of {count_noun(len(trees), 'sentence')}"
+    run.finish(found, f"quality: see the report beside {model}", f"open {run.out / 'trees.ptb'}")
+
+
+def _quality(scores: Any) -> str:
+    return f"labelled F1 {scores.overall.f1:.3f}, {scores.exact:.1%} of the trees exactly right"
+
+
+def _score_lines(scores: Any) -> str:
+    """Scores by category, all together first; a share of nothing is left empty."""
+    lines = ["category\ttrue\tpredicted\tright\tprecision\trecall\tf1\n"]
+    for own in (scores.overall, *scores.by_label):
+        shares = ("" if v != v else f"{v:.4f}" for v in (own.precision, own.recall, own.f1))
+        lines.append("\t".join([own.label, *map(str, own[1:]), *shares]) + "\n")
+    return "".join(lines)
+
+
+def _page(parser: Any, found: Any, n_trees: int, train: str, test: Path | None, others: Any) -> Page:
+    from tacit.text.parsing.brackets import count_words, list_spans, parse_tree
+    from tacit.text.parsing.drawing import draw_tree
+
+    scores = found.scores
+    facts = Facts(
+        [
+            ("learned from", f"{train}: {n_trees:,} trees"),
+            ("tested on", f"{test or 'a tenth of the trees, held out'}: {len(found.true):,} trees, words without tags"),
+            ("labelled F1", f"{scores.overall.f1:.4f}"),
+            ("exactly right", f"{scores.exact:.1%}"),
+            ("spans within reach", f"{found.reachable:.1%}: the grammar and the coarse pass leave them"),
+            ("hidden sub-categories per category", parser.states),
+            ("predictions", "none" if others is None else f"trees.ptb, {len(others):,} trees"),
+        ]
+    )
+    columns = [Column("category")]
+    columns += [Column(name, True) for name in ("true", "predicted", "right", "precision", "recall", "F1")]
+    rows = [(own.label, *own[1:], own.precision, own.recall, own.f1) for own in (scores.overall, *scores.by_label)]
+    legend = "Labelled spans by the rules of evalb: without punctuation and without the outermost bracket."
+    figures: list[Any] = []
+    quality = scores.sentence_f1()
+    mistakes = scores.counts[:, 0] + scores.counts[:, 1] - 2 * scores.counts[:, 2]
+    for i in np.argsort(-mistakes, kind="stable").tolist():
+        true, guess = parse_tree(found.true[i]), parse_tree(found.predicted[i])
+        if count_words(true) > MAX_DRAWN_WORDS or len(figures) >= 2 * MAX_DRAWN or mistakes[i] == 0:
+            continue
+        spans = [frozenset(list_spans(node)[0]) for node in (true, guess)]
+        figures.append(
+            Figure(
+                draw_tree(guess, spans[1] - spans[0]),
+                f"Predicted: {mistakes[i]} wrong or missed spans, F1 {quality[i]:.2f}.",
+            )
+        )
+        figures.append(Figure(draw_tree(true, spans[0] - spans[1]), "True."))
+    note = Prose(
+        "The most mistakes first. Wrong categories of a predicted tree and missed ones of a true tree are in orange. "
+        f"Sentences of more than {MAX_DRAWN_WORDS} words are not drawn."
+    )
+    return Page(
+        "Trees of sentences",
+        f"Held-out {_quality(scores)}",
+        sections=[
+            Section("What was found", [facts]),
+            Section("Category by category", [Table(columns, rows, legend)]),
+            Section("The worst sentences", [note, *figures] if figures else [Prose("There are no mistakes.")]),
+        ],
+    )

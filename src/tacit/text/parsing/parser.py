@@ -1,0 +1,180 @@
+"""`Parser`: phrase-structure trees of sentences, learned from bracketed trees."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.data.arrays import Array
+from tacit.data.parameters import entries, random_numbers
+from tacit.data.specs import estimator, instance, parameter, positive, switch, whole
+from tacit.learners import LatentSVM, StructuredSVM
+from tacit.learners.application import Application
+from tacit.runtime import Status
+from tacit.runtime.loop import Deadline
+from tacit.solvers import Subgradient
+from tacit.text.parsing.brackets import escape, list_leaves, parse_tree
+from tacit.text.parsing.problem import Tree
+from tacit.text.parsing.scores import ParseScores, parse_scores
+from tacit.text.tagger import Tagger
+
+HELD_OUT = 0.1
+"""Share of the trees on which a parser is tested."""
+
+
+class HeldOutTrees(NamedTuple):
+    """What held-out trees show: true and predicted ones, their scores, and the share of true spans that the grammar and
+    the coarse pass leave within reach, given the true tags."""
+
+    true: list[str]
+    predicted: list[str]
+    scores: ParseScores
+    reachable: float
+
+
+@estimator
+class Parser(Application):
+    """Parse sentences by an averaged latent SVM on trees (`tacit.problems.Tree`), with features of spans.
+
+    Words without tags get them from a `tacit.Tagger` that is learned from the same trees.
+
+    Parameters
+    ----------
+    states : hidden sub-categories per symbol; 1 for none
+    C : factor of the loss of a sentence
+    epochs : passes over the sentences
+    vertical, horizontal, spans, min_count : as in `tacit.problems.Tree`
+    prune : as in `tacit.problems.Tree`
+    time_budget : stop after this many seconds and keep the model so far; None for no limit
+    random_state : seed
+    verbose : 1 shows progress on a terminal
+
+    Attributes
+    ----------
+    model_, tagger_ : the fitted learner, and the tagger for words without tags
+    held_out_ : `HeldOutTrees`, after `evaluate`
+    status_ : INTERRUPTED after Ctrl-C, STOPPED at the time budget, CONVERGED after all epochs
+
+    >>> trees = ["(S (NP (DT the) (NN dog)) (VP (VBZ barks)))", "(S (NP (PRP it)) (VP (VBZ sleeps)))"] * 5
+    >>> parser = Parser(epochs=3, verbose=0).fit(trees)
+    >>> parser.predict([[("the", "DT"), ("cat", "NN"), ("sleeps", "VBZ")], ["it", "barks"]])
+    ['(ROOT (S (NP (DT the) (NN cat)) (VP (VBZ sleeps))))', '(ROOT (S (NP (PRP it)) (VP (VBZ barks))))']
+    """
+
+    learned: ClassVar = {
+        "model_": instance((LatentSVM, StructuredSVM), "a fitted learner"),
+        "tagger_": instance(Tagger, "a fitted Tagger"),
+    }
+
+    states: int = parameter(whole(1, 64), default=2)
+    C: float = parameter(positive, default=0.1)
+    epochs: int = parameter(whole(), default=3)
+    vertical: int = parameter(whole(1, 4), default=1)
+    horizontal: int = parameter(whole(0, 8), default=0)
+    spans: bool = parameter(switch, default=True)
+    min_count: int = parameter(whole(), default=2)
+    prune: float = 1e-3
+    time_budget: float | None = parameter(lambda name, value: Deadline(value), default=None)
+    random_state: Any = 0
+    verbose: int = 1
+
+    def fit(self, trees: Any) -> Parser:
+        """Learn from bracketed trees, one text each."""
+        self.check_parameters()
+        texts = entries("trees", trees, "a list of bracketed trees")
+        sentences = [read_leaves(text, f"trees[{i}]") for i, text in enumerate(texts)]
+        seed = int(random_numbers(self.random_state).randint(2**31))
+        problem = Tree(
+            states=self.states,
+            vertical=self.vertical,
+            horizontal=self.horizontal,
+            spans=self.spans,
+            min_count=self.min_count,
+            prune=self.prune,
+        )
+        problem.check()
+        model = (LatentSVM if self.states > 1 else StructuredSVM)(
+            problem,
+            C=float(self.C) * max(len(texts), 1),
+            solver=Subgradient(),
+            max_iter=self.epochs,
+            random_state=seed,
+            verbose=self.verbose,
+            callbacks=[Deadline(self.time_budget)],
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # it runs a given number of epochs
+            model.fit(sentences, texts)
+        words, tags = ([[pair[k] for pair in own] for own in sentences] for k in (0, 1))
+        if len({tag for own in tags for tag in own}) < 2:
+            raise ValueError("trees must have at least two different tags; check that leaves are written (TAG word)")
+        self.tagger_ = Tagger(epochs=5, random_state=seed, verbose=0).fit(words, tags)
+        self.model_ = model
+        self.status_ = model.status_ if model.status_ in (Status.INTERRUPTED, Status.STOPPED) else Status.CONVERGED
+        return self
+
+    def predict(self, X: Any) -> list[str]:
+        """The trees of sentences: lists of words, or of pairs (word, tag)."""
+        check_is_fitted(self)
+        return [str(tree) for tree in self.model_.predict(self._tag(X))]
+
+    def score(self, trees: Any) -> float:
+        """Labelled F1 of trees that are predicted from the words and tags of these."""
+        texts = entries("trees", trees, "a list of bracketed trees")
+        return parse_scores(
+            texts, self.predict([read_leaves(t, f"trees[{i}]") for i, t in enumerate(texts)])
+        ).overall.f1
+
+    def evaluate(self, trees: Any, test: Any = None) -> HeldOutTrees:
+        """Fit another parser on nine tenths of the trees and test it on the others, or on given test trees; the
+        tagger's tags are used. The result is kept as `held_out_`; a fitted parser stays as it is."""
+        texts = entries("trees", trees, "a list of bracketed trees")
+        if test is None:
+            if len(texts) < 2:
+                raise ValueError(f"trees must have at least 2 trees to hold one out, got {len(texts)}")
+            rng = np.random.default_rng(int(random_numbers(self.random_state).randint(2**31)))
+            n_test = max(1, int(HELD_OUT * len(texts)))
+            order: Array = rng.permutation(len(texts))
+            test = [texts[i] for i in np.sort(order[:n_test])]
+            texts = [texts[i] for i in np.sort(order[n_test:])]
+        self.held_out_ = Parser(**self.get_params()).fit(texts).compare(test)
+        return self.held_out_
+
+    def compare(self, trees: Any) -> HeldOutTrees:
+        """Parse the words of these trees, which were not trained on, and compare; the tagger's tags are used."""
+        check_is_fitted(self)
+        texts = [str(text) for text in entries("trees", trees, "a list of bracketed trees")]
+        tagged = [read_leaves(text, f"trees[{i}]") for i, text in enumerate(texts)]
+        found = self.predict([[word for word, _ in own] for own in tagged])
+        oracle: Any = self.model_.problem.bind(tagged, texts, self.model_.schema_)
+        return HeldOutTrees(texts, found, parse_scores(texts, found), oracle.reachable)
+
+    def _tag(self, X: Any) -> list[list[tuple[str, str]]]:
+        """Sentences as pairs of word and tag; those without tags are tagged."""
+        sentences = [
+            entries(f"X[{i}]", own, "a sentence") if isinstance(own, list | tuple | np.ndarray) else own
+            for i, own in enumerate(entries("X", X, "a list of sentences"))
+        ]
+        bare = [
+            i
+            for i, own in enumerate(sentences)
+            if isinstance(own, list) and own and all(isinstance(word, str) for word in own)
+        ]
+        if bare:
+            tags = self.tagger_.predict([[escape(word) for word in sentences[i]] for i in bare])
+            for i, own in zip(bare, tags, strict=True):
+                sentences[i] = list(zip(sentences[i], map(str, own), strict=True))
+        return sentences
+
+    def learned_attributes(self) -> dict[str, Any]:
+        """What is saved: all but the held-out trees."""
+        return {name: value for name, value in super().learned_attributes().items() if name != "held_out_"}
+
+
+def read_leaves(text: Any, name: str) -> list[tuple[str, str]]:
+    """Pairs of word and tag of a bracketed tree."""
+    return [(str(leaf.word), leaf.label) for leaf in list_leaves(parse_tree(text, name))]

@@ -1,0 +1,174 @@
+"""What ``tacit segment`` does in folders with ``classes.csv``: masks of several classes, tables and a report."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit import commands
+from tacit.data.arrays import Array
+from tacit.report import (
+    Column,
+    Facts,
+    Figure,
+    Notice,
+    Page,
+    Picture,
+    Prose,
+    Row,
+    Section,
+    Table,
+    confusion_chart,
+    render,
+)
+from tacit.vision.class_folders import ClassImages, ClassTable
+from tacit.vision.class_segmenter import keep_drawn, label_classes, score_classes
+from tacit.vision.photos import pillow, read_image
+from tacit.vision.plots import as_png, draw_classes
+from tacit.vision.segmenter import Segmenter
+
+MAX_PICTURES = 24
+"""Masks shown on the page; all are in the folder."""
+
+
+def segment_classes(run: Any, data: ClassImages, others: list[Path] | None, inputs: list[Path], given: Any) -> None:
+    """Learn classes from a folder, and write masks of its images or of others."""
+    classes = data.table.classes
+    members = {name: [classes.names[c] for c in own] for name, own in classes.generic.items()}
+    with run.writing(*inputs) as out:
+        app = Segmenter(**given, classes=list(classes.names), generic=members or None, **run.settings)
+        run.note(f"cutting {len(data.files)} images into regions")
+        app.fit(data.files, data.masks, data.boxes, data.contains)
+        if app.is_interrupted:
+            run.status = commands.INTERRUPTED
+        if others is None:
+            graphs = app.cut(data.files)
+            small, boxes = app.shrink(graphs, data.files, data.masks, data.boxes)
+            y = label_classes(graphs, small, boxes, data.contains, classes)[2]
+            found = [app.enlarge(file, own) for file, own in zip(data.files, app.complete(graphs, y), strict=True)]
+            files, masks = data.files, keep_drawn(found, data.masks, classes)
+        else:
+            files, masks = others, app.predict(others)
+        for file, mask in zip(files, masks, strict=True):
+            write_class_mask(out.path(f"masks/{file.stem}.png"), mask, data.table)
+        app.save(out.path("model.tacit"))
+        out.write_text("areas.csv", areas_csv(files, masks, classes.names))
+        out.write_text("report.html", render(classes_page(app, data, files, masks)))
+        n_masks = sum(mask is not None for mask in data.masks)
+        accuracy, iou = (None if value != value else round(value, 4) for value in (app.accuracy_, app.iou_))
+        run.record(
+            images=len(data.files), with_mask=n_masks, masks_written=len(masks), classes=classes.size, C=app.C_,
+            weak=app.weak_, accuracy=accuracy, iou=iou,
+        )  # fmt: skip
+    summary = (
+        f"{commands.count_noun(len(masks), 'mask')} of {classes.size} classes, learned from {n_masks} masks among "
+    )
+    summary += f"{len(data.files)} images"
+    quality = "held-out quality unknown: too few masks to hold some out"
+    if accuracy is not None:
+        quality = f"held-out masks: {app.accuracy_:.1%} of pixels right, mean IoU {app.iou_:.1%}"
+    run.finish(summary, quality, f"open {run.out / 'report.html'} and check the masks in {run.out / 'masks'}")
+
+
+def write_class_mask(path: Path, mask: Array, table: ClassTable) -> None:
+    """Write an indexed PNG, with the values and colours of the classes."""
+    palette = np.zeros((256, 3), dtype=np.uint8)
+    palette[table.values] = table.colours
+    picture = pillow().fromarray(table.values[mask].astype(np.uint8))
+    picture.putpalette(palette.ravel().tolist())
+    picture.save(path, format="PNG")
+
+
+def areas_csv(files: list[Path], masks: list[Array], names: tuple[str, ...]) -> str:
+    """A row per image and class that occurs in its mask: the share of the pixels."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["file", "class", "share"])
+    for file, mask in zip(files, masks, strict=True):
+        shares = np.bincount(mask.ravel(), minlength=len(names)) / mask.size
+        writer.writerows([file.name, names[c], f"{shares[c]:.4f}"] for c in np.flatnonzero(shares))
+    return text.getvalue()
+
+
+def classes_page(app: Segmenter, data: ClassImages, files: list[Path], masks: list[Array]) -> Page:
+    """The page of a run with classes."""
+    n_drawn = sum(mask is not None for mask in data.masks)
+    return Page(
+        "Segmentation into classes",
+        f"{len(files)} masks of {len(app.classes)} classes from {n_drawn} drawn ones",
+        banner="Interrupted: these are the best masks so far." if app.is_interrupted else "",
+        sections=[
+            Section("How good it is", _quality(app, data)),
+            Section("Masks", _pictures(data, files, masks)),
+            Section("All masks", [_areas(app, files, masks)]),
+        ],
+    )
+
+
+def _quality(app: Segmenter, data: ClassImages) -> list[Any]:
+    parts: dict[str, list[Any]] = {"a mask": data.masks, "boxes": data.boxes, "image labels": data.contains}
+    facts: list[tuple[str, Any]] = [
+        (f"images with {name}", sum(own is not None for own in each)) for name, each in parts.items()
+    ]
+    facts += [("factor of the loss, C", app.C_), ("factor of all weak images relative to masks", round(app.weak_, 2))]
+    blocks: list[Any] = [Facts(facts)]
+    if np.isnan(app.accuracy_):
+        return [*blocks, Notice("Too few masks to hold some out: the quality of the result is unknown.", "warning")]
+    scores = score_classes(app.confusion_)
+    words = (
+        f"Held-out masks: pixel accuracy {app.accuracy_:.1%}, mean intersection over union {app.iou_:.1%}, by models "
+    )
+    words += "of masks alone. With weak labels the result is usually better. The best possible labels of regions have "
+    words += f"{app.ceiling_[0]:.1%} and {app.ceiling_[1]:.1%}."
+    columns = [
+        Column("class"),
+        *(
+            Column(name, is_number=True, meaning=f"{name} on held-out masks, in percent")
+            for name in ("IoU", "accuracy")
+        ),
+        Column("share of pixels", is_number=True, meaning="in given masks, in percent"),
+    ]
+    rows = [
+        (
+            name,
+            *("–" if np.isnan(value) else round(100 * float(value), 1) for value in (iou, share)),
+            round(100 * float(area), 1),
+        )
+        for name, iou, share, area in zip(app.classes, scores.iou, scores.class_accuracy, app.shares_, strict=True)
+    ]
+    chart = confusion_chart(list(app.classes), app.confusion_)
+    return [
+        *blocks,
+        Prose(words),
+        Table(columns, rows),
+        Figure(chart, "Pixels of held-out masks by true class (rows) and found class."),
+    ]
+
+
+def _pictures(data: ClassImages, files: list[Path], masks: list[Array]) -> list[Any]:
+    drawn = {file for file, mask in zip(data.files, data.masks, strict=True) if mask is not None}
+    names, pictures = data.table.classes.names, []
+    for i in sorted(range(len(files)), key=lambda i: files[i] in drawn)[:MAX_PICTURES]:
+        overlay = as_png(draw_classes(read_image(files[i]), masks[i], data.table.colours))
+        present = ", ".join(names[c] for c in np.unique(masks[i]))
+        note = " (a mask was given)" if files[i] in drawn else ""
+        pictures.append(Picture(overlay, f"the classes of {files[i].name}", f"{files[i].name}{note}: {present}"))
+    legend = "; ".join(
+        f"{name} #{red:02x}{green:02x}{blue:02x}"
+        for name, (red, green, blue) in zip(names, data.table.colours.tolist(), strict=True)
+    )
+    return [Prose(f"Contours are in the colours of the classes: {legend}."), Row(pictures)]
+
+
+def _areas(app: Segmenter, files: list[Path], masks: list[Array]) -> Table:
+    columns = [Column("image"), Column("classes"), Column("largest", is_number=True, meaning="its share, in percent")]
+    rows = []
+    for file, mask in zip(files, masks, strict=True):
+        shares = np.bincount(mask.ravel(), minlength=len(app.classes)) / mask.size
+        order = [c for c in np.argsort(-shares, kind="stable") if shares[c]]
+        rows.append((file.name, ", ".join(app.classes[c] for c in order), round(100 * float(shares[order[0]]), 1)))
+    return Table(columns, rows)

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 COMMANDS = {
     "bags": ("tacit.bags.command", "Classify bags of instances, and find the instances that decide."),
-    "motif": ("tacit.dna.finder.command", "Find the motifs that distinguish POSITIVES from NEGATIVES, in DNA, RNA or protein."),
+    "motif": (
+        "tacit.dna.finder.command",
+        "Find the motifs that distinguish POSITIVES from NEGATIVES, in DNA, RNA or protein.",
+    ),
     "scan": ("tacit.dna.scan_command", "Find the sites of MOTIFS in SEQUENCES."),
     "coref": ("tacit.text.coreference.command", "Resolve coreference: find which mentions of a text mean the same."),
     "locate": ("tacit.vision.locator_command", "Locate the object in every photo, from labels and a few boxes."),

@@ -37,6 +37,14 @@ def test_codes_of_dna_are_as_before():
     assert write_letters(read_sequences(["acguT"], RNA), RNA) == ["ACGUU"]
 
 
+def test_masked_arrays_are_refused_before_they_are_read():
+    masked = np.ma.masked_array(np.array(["AC!T", "ACGT"]), [True, False])
+    with pytest.raises(ValueError, match="masked"):
+        read_sequences(masked)
+    with pytest.raises(ValueError, match="not a DNA"):
+        read_sequences(np.ma.masked_array(np.array(["ACGT", "AC!T"])))
+
+
 def test_letters_of_protein():
     codes = read_sequences(["acWYU", "bXO"], PROTEIN)
     assert write_letters(codes, PROTEIN) == ["ACWYC", "BXK"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.data.arrays import Array, locate
 from tacit.data.kernels import kernel
-from tacit.data.parameters import is_list, shorten
+from tacit.data.parameters import is_list, list_entries, plain_array, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.table import Table
@@ -180,10 +180,11 @@ def _plain(X: Any) -> Any:
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
     if isinstance(X, np.ndarray):
+        X = plain_array(X, "X")
         if X.ndim != 1:
             raise ValueError(f"X has shape {X.shape}; give one string per sequence: pass X[:, 0] for a column")
         return X if X.dtype.kind in "SU" else X.tolist()
-    return list(X)
+    return list_entries("X", X)
 
 
 def _read_buffer(X: Array) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 import matplotlib
+from matplotlib import pyplot
 
 PAGES = Path(__file__).parent
 BUILT = PAGES / "images" / "built"
@@ -55,6 +56,7 @@ def run_until_drawn(title: str, blocks: list[re.Match[str]], names: list[str]) -
                     raise
         for name in names:
             (BUILT / name).write_bytes(Path(name).read_bytes())
+    pyplot.close("all")
 
 
 if __name__ == "__main__":

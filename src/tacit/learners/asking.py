@@ -86,18 +86,18 @@ def ask(
     hidden : what is known already, as for `fit`; samples whose hidden value is known are not asked for
     rule : how useful an answer is.
 
-        "random": all the same, for comparison.
-        "entropy": the entropy of the hidden value.
-        "margin": the best hidden value is hardly better than the second.
-        "objective": how much the loss is expected to rise when the true hidden value replaces the imputed one.
-        "change": how far the features of the imputed value are from their expectation (expected model change).
-        "starts": how many of the starts in ``model.runs_`` ended with another hidden value; X must be that of the fit.
-        "perturbed": how often the imputed value (or its parts, added up) changes when noise is added to the weights.
-            Needs only `impute`.
-        "mixed": "perturbed" and "random" in turn. Uncertain samples are often outliers, above all under a weak model;
-            random ones keep the answers representative.
-        "paced": hard but representative: a large loss, which a pace would leave out, near many other samples.
-        "auto": "mixed".
+        - "random": all the same, for comparison.
+        - "entropy": the entropy of the hidden value.
+        - "margin": the best hidden value is hardly better than the second.
+        - "objective": how much the loss is expected to rise when the true hidden value replaces the imputed one.
+        - "change": how far the features of the imputed value are from their expectation (expected model change).
+        - "starts": how many starts in ``model.runs_`` ended with another hidden value; X must be that of the fit.
+        - "perturbed": how often the imputed value (or its parts, added up) changes when noise is added to the weights.
+          Needs only `impute`.
+        - "mixed": "perturbed" and "random" in turn. Uncertain samples are often outliers, above all under a weak model;
+          random ones keep the answers representative.
+        - "paced": hard but representative: a large loss, which a pace would leave out, near many other samples.
+        - "auto": "mixed".
     diverse : spread the questions over samples with different features: the most useful ones, weighted by the distance
         to those chosen before (k-centre). "random" ignores it
     cost : (n,) what an answer costs per sample, such as seconds; usefulness is divided by it

@@ -4,6 +4,7 @@ from tacit.problems.bags.problem import Bags as Bags
 from tacit.problems.candidates import Candidates as Candidates
 from tacit.problems.chain.problem import Chain as Chain
 from tacit.problems.chain.sequence_class import SequenceClass as SequenceClass
+from tacit.problems.feature_map import FeatureMap as FeatureMap
 from tacit.problems.graph.problem import Graph as Graph
 from tacit.problems.multiclass import Multiclass as Multiclass
 from tacit.problems.per_sample import PerSample as PerSample

@@ -141,7 +141,7 @@ class Chain(Problem):
             return [(classes[tag_of[path]], None if states.are_tags else np.array(path)) for path in paths]
 
         def joint_feature(x: Any, label: Any, h: Any) -> Array:
-            emission, transition = np.zeros((n, d)), np.zeros((n, n))
+            emission, transition = np.zeros((n, np.shape(x)[1])), np.zeros((n, n))
             path = [index[tag] for tag in label.tolist()] if h is None else h.tolist()
             for token, j in zip(np.asarray(x), path, strict=True):
                 emission[j] += token

@@ -203,7 +203,7 @@ def cut_folds(cv: Any, X: Any, y: Any, known: dict[str, Any]) -> Iterator[tuple[
     is_listed = has_length(X) and not isinstance(X, str | bytes | dict | set)
     if n != (X.shape[0] if getattr(X, "shape", ()) else len(X) if is_listed else -1):
         raise ValueError(f"X must hold one entry for each of the {n} labels, got {shorten(X)}")
-    for train, test in _split(cv, _single_labels(y), n):
+    for train, test in _split(cv, single_labels(y), n):
         inside = {name: _safe_indexing(values, train) for name, values in known.items()}
         data, held_out = ((_safe_indexing(X, part), _safe_indexing(y, part)) for part in (train, test))
         yield data, inside, held_out
@@ -234,7 +234,7 @@ def one_each(name: str, values: Any, n: int) -> Any:
     return values
 
 
-def _single_labels(y: Any) -> Array | None:
+def single_labels(y: Any) -> Array | None:
     """The labels if each is a single number or string, so that folds can be stratified; else None."""
     if isinstance(y, Ragged):
         return None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import linalg
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import pdist
 
 from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import random_numbers, shorten
@@ -71,7 +71,7 @@ class FeatureMap(Problem):
 
     reads_once = True
 
-    problem: Any = parameter(instance(Problem, "a problem, such as Candidates()"))
+    problem: Problem = parameter(instance(Problem, "a problem, such as Candidates()"))
     kernel: str = parameter(choice(*KERNELS), default="rbf")
     gamma: float | str = parameter(either("auto", positive), default="auto")
     n_components: int = parameter(whole(1, 100_000), default=200)
@@ -206,7 +206,7 @@ class Features(NamedTuple):
             if self.kernel == "linear":
                 out[block] = scaled @ self.mapping
             elif self.kernel == "rbf":
-                out[block] = np.exp(-self.gamma * cdist(scaled, self.landmarks, "sqeuclidean")) @ self.mapping
+                out[block] = similarities(scaled, self.landmarks, self.gamma) @ self.mapping
             else:
                 out[block] = np.cos(scaled @ self.landmarks.T + self.mapping[0])
                 out[block] *= np.sqrt(2 / len(self.landmarks))
@@ -270,9 +270,20 @@ def learn_features(rows: Array, settings: FeatureMap, rng: np.random.Generator) 
         frequencies = rng.standard_normal((most, d)) * np.sqrt(2 * gamma)
         return Features("fourier", centre, scale, gamma, frequencies, rng.uniform(0, 2 * np.pi, (1, most)))
     landmarks = rows[np.sort(rng.permutation(len(rows))[: int(settings.n_landmarks)])]
-    values, directions = linalg.eigh(np.exp(-gamma * cdist(landmarks, landmarks, "sqeuclidean")))
+    values, directions = linalg.eigh(similarities(landmarks, landmarks, gamma))
     kept = _largest(values, most)
     return Features("rbf", centre, scale, gamma, landmarks, _fix_signs(directions[:, kept]) / np.sqrt(values[kept]))
+
+
+def similarities(rows: Array, landmarks: Array, gamma: float) -> Array:
+    """The RBF kernel of every pair, by one product of matrices.
+
+    >>> similarities(np.array([[0.0], [1.0]]), np.array([[1.0]]), 2.0).round(4)
+    array([[0.1353],
+           [1.    ]])
+    """
+    squares = (rows**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1)
+    return np.asarray(np.exp(-gamma * np.maximum(squares - 2 * (rows @ landmarks.T), 0.0)))
 
 
 def _typical_gamma(rows: Array) -> float:

@@ -196,14 +196,13 @@ def cut_folds(cv: Any, X: Any, y: Any, known: dict[str, Any]) -> Iterator[tuple[
 
     ``known`` are values with one entry per sample, by name. Folds of single labels are stratified.
     """
-    if not has_length(y):
-        raise ValueError(f"y must hold one label per sample, got {shorten(y)}")
+    labels = single_labels(y)
     n = len(y)
     known = {name: one_each(name, values, n) for name, values in known.items()}
     is_listed = has_length(X) and not isinstance(X, str | bytes | dict | set)
     if n != (X.shape[0] if getattr(X, "shape", ()) else len(X) if is_listed else -1):
         raise ValueError(f"X must hold one entry for each of the {n} labels, got {shorten(X)}")
-    for train, test in _split(cv, single_labels(y), n):
+    for train, test in _split(cv, labels, n):
         inside = {name: _safe_indexing(values, train) for name, values in known.items()}
         data, held_out = ((_safe_indexing(X, part), _safe_indexing(y, part)) for part in (train, test))
         yield data, inside, held_out
@@ -236,6 +235,8 @@ def one_each(name: str, values: Any, n: int) -> Any:
 
 def single_labels(y: Any) -> Array | None:
     """The labels if each is a single number or string, so that folds can be stratified; else None."""
+    if not has_length(y):
+        raise ValueError(f"y must hold one label per sample, got {shorten(y)}")
     if isinstance(y, Ragged):
         return None
     values = list(y)

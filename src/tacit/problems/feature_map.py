@@ -50,7 +50,7 @@ class FeatureMap(Problem):
 
     Parameters
     ----------
-    problem : whose rows are described anew, such as ``Candidates()`` or ``Chain()``
+    problem : whose rows get other features, such as ``Candidates()`` or ``Chain()``
     kernel : "rbf" by similarities to landmarks (Nyström's method; Williams & Seeger 2001), in the order of the
         eigenvalues. "fourier" for random Fourier features of the same kernel (Rahimi & Recht 2007), which need no
         landmarks. "linear" for principal components
@@ -106,6 +106,7 @@ class FeatureMap(Problem):
         return tags
 
     def read(self, X: Any) -> Any:
+        self.check()
         found = self.problem.read(X)
         if not is_table(_rows(found), 2, "f"):
             raise ValueError(
@@ -115,7 +116,6 @@ class FeatureMap(Problem):
         return found
 
     def schema(self, X: Any, y: Any) -> Schema:
-        self.check()
         X = self.ensure_read(X)
         rows = np.asarray(_rows(X), dtype=np.float64)
         rng = random_numbers(self.random_state)

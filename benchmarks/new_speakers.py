@@ -32,8 +32,9 @@ def run() -> Page:
         "of a speaker, or over those within 30 dB of the loudest ones (`normalise='speech'`), without labels. "
         "Transcript has 8 states per digit and skips=1; LatentSVM has C = 100 and ends after at most 8 iterations. The "
         "HMM is that of connected_digits.md; its insertion penalty is chosen on another speaker of the training part. "
-        "'Warped' adds copies of the training strings with frequencies times 0.85 and 1.15, and ends after at most 6 "
-        "iterations. Word error (%) by edit distance.",
+        "'Warped' adds copies of the training recordings with "
+        "frequencies times 0.85 and 1.15, and LatentSVM then ends after at most 6 iterations. Word error (%) by edit "
+        "distance.",
         ["model", "normalised over", "word error", "per speaker", "CPU s per fit"],
     )
     with np.load(real_data() / "digits_spoken" / "digits.npz") as data:
@@ -46,14 +47,18 @@ def run() -> Page:
         for name, over in NORMALISED.items():
             strings = _cut(joined, normalise=over)
             singles = cut_frames(signals, RATE, groups=speaker, normalise=over, **FRAMES)
-            page.rows.append(_measure("HMM of digits, in a loop", name, [strings], (singles, digit, people)))
+            page.rows.append(_measure("HMM of digits, in a loop", name, [strings], ([singles], digit, people)))
             page.rows.append(_measure("Transcript, LatentSVM", name, [strings]))
         copies = [_cut(joined, normalise="speech", warp=warp) for warp in WARPS]
+        several = [cut_frames(signals, RATE, groups=speaker, normalise="speech", warp=warp, **FRAMES) for warp in WARPS]
+        own = several, digit, people
+        page.rows.append(_measure("HMM of digits, in a loop, warped", "speech", copies, own))
         page.rows.append(_measure("Transcript, LatentSVM, warped", "speech", copies))
     page.notes += [
         "Speakers are in alphabetical order: george, jackson, lucas, nicolas. The 30 dB, the limit of three deviations "
         "and C were chosen with george and lucas held out, among four settings. Jackson and nicolas were tested for "
-        "this page alone, but for connected_digits.md before.",
+        "this page alone, but for connected_digits.md before. The warped HMM was measured "
+        "last, in a run of its own.",
         "Aim: below half of the HMM's word error.",
     ]
     return page
@@ -82,12 +87,18 @@ def _measure(model: str, name: str, copies: list[list[Any]], singles: Any = None
     return row
 
 
-def _fit_loop(strings: list[Any], held: int, train: list[int], X: Ragged, y: np.ndarray, people: np.ndarray) -> Loop:
+def _fit_loop(
+    strings: list[Any], held: int, train: list[int], copies: list[Ragged], y: np.ndarray, people: np.ndarray
+) -> Loop:
     """The HMM, with the penalty that is best for one of the training speakers."""
     inner = (held + 1) % len(strings)
     others = [p for p in train if p != inner]
-    rows = np.flatnonzero(np.isin(people, others))
-    first = Loop(0.0).fit(X[rows], y[rows], [strings[p] for p in others])
+
+    def fit(parts: list[int], penalty: float) -> Loop:
+        rows = np.flatnonzero(np.isin(people, parts))
+        X = Ragged.concatenate([copy[rows] for copy in copies])
+        return Loop(penalty).fit(X, np.tile(y[rows], len(copies)), [strings[p] for p in parts])
+
+    first = fit(others, 0.0)
     lost = [error_rate(strings[inner].y, first.with_penalty(p).predict(strings[inner].plain)) for p in PENALTIES]
-    rows = np.flatnonzero(np.isin(people, train))
-    return Loop(PENALTIES[int(np.argmin(lost))]).fit(X[rows], y[rows], [strings[p] for p in train])
+    return fit(train, PENALTIES[int(np.argmin(lost))])

@@ -20,7 +20,7 @@ from tacit.learners.descents.descent import Descent
 from tacit.learners.descents.dissimilarity import Dissimilarity
 from tacit.oracle import CapabilityError, losses
 from tacit.penalties import Quadratic
-from tacit.problems import Candidates, Chain, Motif, PerSample, Regions, Transforms, rotations
+from tacit.problems import Candidates, Motif, PerSample, Regions, Transcript, Transforms, rotations
 from tacit.solvers import Bundle
 from tacit.vision.boxes import overlap
 
@@ -402,8 +402,8 @@ def test_wrong_parameters_are_refused(placed, params, keyword):
 
 
 def test_problems_without_posteriors_are_refused_only_where_they_are_needed():
-    words = [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]]
-    model = DissimilaritySVM(Chain(), C=10).fit(words, [["a", None], ["b", "a"]])
+    words = [[[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 3, [[0.0, 1.0]] * 3 + [[1.0, 0.0]] * 3]
+    model = DissimilaritySVM(Transcript(states=1), C=10).fit(words, [["a", "b"], ["b", "a"]])
     assert len(model.predict(words)) == 2
     with pytest.raises(CapabilityError, match="hidden_posterior"):
         model.conditional_proba(words, [["a", "b"], ["b", "a"]])

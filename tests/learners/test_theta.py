@@ -262,8 +262,8 @@ def test_probabilities_are_in_the_order_of_hidden_values_on_both_strands():
     )
     posterior, values = ordered.hidden_posterior(theta), rng.standard_normal(600)
     np.testing.assert_allclose(
-        ordered.posterior_slope(posterior, values, np.ones(30)),
+        ordered.posterior_slope(theta, posterior, values, np.ones(30)),
         conditional.posterior_slope(
-            oracle.in_user_order(posterior, labels), oracle.in_user_order(values, labels), np.ones(30)
+            theta, oracle.in_user_order(posterior, labels), oracle.in_user_order(values, labels), np.ones(30)
         ),
     )

@@ -24,6 +24,7 @@ from tacit.learners.preparation import Prepared, check_penalty, resolve_penalty
 from tacit.oracle import CapabilityError, Oracle, Problem, Schema, capability, loss_needs_hidden, require
 from tacit.oracle.capabilities import (
     GivesPosteriors,
+    GivesTagPosteriors,
     ListsOutputs,
     MeasuresCompleted,
     MeasuresHidden,
@@ -149,6 +150,9 @@ class DissimilaritySVM(LatentSVM):
             require(type(self).__name__, self.problem, oracle, ListsOutputs)
             chances = np.zeros(int(oracle.offsets[-1]))
             chances[oracle.offsets[:-1] + oracle.split(oracle.impute(self.coef_).code)[1]] = 1.0
+        elif capability(oracle, MeasuresCompleted) is not None:
+            require(type(self).__name__, self.problem, oracle, GivesTagPosteriors)
+            return Ragged(oracle.tag_posterior(self.theta_, is_given=True), oracle.offsets)
         else:
             needs: tuple[Need, ...] = (GivesPosteriors.hidden_posterior, ListsOutputs.known_labels)
             if hasattr(self, "theta_schema_"):
@@ -212,12 +216,14 @@ class DissimilaritySVM(LatentSVM):
         is_given = self._data[-1]
         if isinstance(self.conditional, Problem) or is_given:
             self._theta_schema = self._bind_theta(self._data)
+        is_delta = isinstance(self.conditional, str)
         if not loss_needs_hidden(oracle):
-            if not isinstance(self.conditional, str):
-                self._refuse_completed(oracle)
-            return
+            is_open = oracle.hidden_unknown().size and capability(oracle, MeasuresCompleted) is not None
+            if is_delta or not is_open:
+                return
+            self._refuse_completed(oracle)
         require(type(self).__name__, self.problem, oracle, MeasuresHidden)
-        if isinstance(self.conditional, str):
+        if is_delta:
             return
         require(type(self).__name__, self.problem, oracle, _NEEDS)
         self._oracle = oracle
@@ -231,11 +237,10 @@ class DissimilaritySVM(LatentSVM):
         return resolve_penalty(self.theta_penalty or Quadratic(), self._theta_schema or schema)
 
     def _refuse_completed(self, oracle: Oracle) -> None:
-        """Refuse labels with missing parts whose loss can be completed: without P_θ over these parts, the known ones
-        alone would count, as in a latent SVM."""
-        unknown = oracle.hidden_unknown()
-        if not unknown.size or capability(oracle, MeasuresCompleted) is None:
+        """Refuse labels with missing parts that have no P_θ: the known ones alone would count, as in a latent SVM."""
+        if capability(oracle, MovesPosteriors) is not None:
             return
+        unknown = oracle.hidden_unknown()
         kind = type(self.problem).__name__
         raise CapabilityError(
             f"DissimilaritySVM needs a distribution over what is unknown, which {kind} does not offer; labels of "

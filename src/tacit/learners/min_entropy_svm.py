@@ -15,7 +15,7 @@ from tacit.data.parameters import shorten
 from tacit.data.specs import choice, estimator, parameter, positive, switch, whole
 from tacit.learners.descents.descent import Descent, LatentState
 from tacit.learners.descents.entropy import ConvexConcave, EntropyMargins, KinkedDescent, TrustRegion
-from tacit.learners.descents.multistart import MAX_STARTS, Method
+from tacit.learners.descents.multistart import MAX_STARTS, Ended, Method
 from tacit.learners.descents.orders import (
     LEARNED_RANGE,
     Alpha,
@@ -31,6 +31,7 @@ from tacit.learners.descents.paced import Paced
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.descents.smoothing import POWERS, is_smooth, takes_path
 from tacit.learners.learner import Traits, overflows
+from tacit.learners.preparation import LEARNED
 from tacit.learners.rules import LeastEntropy, Rule
 from tacit.learners.smooth_learner import INITS, QuasiNewton, SmoothLearner, SmoothStep
 from tacit.oracle import (
@@ -46,7 +47,7 @@ from tacit.oracle import (
     require,
     take_code,
 )
-from tacit.oracle.capabilities import GivesLogPartition, ScoresEntropy, SplitsCodes, VisitsCells
+from tacit.oracle.capabilities import GivesEntropySlacks, GivesLogPartition, ScoresEntropy, SplitsCodes, VisitsCells
 from tacit.oracle.contracts import code_offsets
 from tacit.oracle.entropies import HavrdaCharvat, Rao, Renyi
 from tacit.oracle.nested import NestedRenyi
@@ -73,7 +74,8 @@ class MinEntropySVM(SmoothLearner):
 
     Parameters
     ----------
-    problem : what is predicted; its outputs must be listed, as in `Candidates`, `Motif` or `Transforms`
+    problem : what is predicted; its labels must be listed, as in `Candidates`, `Motif` or `SequenceClass`, or it is
+        `Chain`, where the tagging of least entropy is searched for: see `inference_gap_`
     alpha : the order of the entropy, above 0, `math.inf` included. "cv" chooses it by cross-validation in `fit`, and
         "learn" by the gradient of a held-out objective. Where a problem has several kinds of hidden value
         (`problem.hidden_kinds`), also a dict with an order for each, such as ``{"strand": 1, "start": math.inf}`` of
@@ -109,6 +111,8 @@ class MinEntropySVM(SmoothLearner):
     curve_ : with ``alpha="cv"`` one `CurvePoint` per pair of α and C: their mean score on held-out folds. With "learn"
         one for each that was tried: minus the held-out objective. Else empty
     hidden_ : the best hidden value of every training sample, given its label
+    inference_gap_ : how far `objective_` may be below the true objective, since the search for rivals of a `Chain`
+        visits 256 taggings per sequence at most; 0 for other problems
     coef_, weights_, objective_, history_, runs_, status_, n_iter_ : as in `HiddenCRF`
 
     >>> from tacit.problems import Candidates
@@ -123,12 +127,14 @@ class MinEntropySVM(SmoothLearner):
         "alpha_": check_alpha,
         "C_": positive,
         "curve_": check_curve,
+        "inference_gap_": LEARNED["inference_gap_"],
     }
     alpha_: Alpha
     C_: float
     curve_: list[CurvePoint]
+    inference_gap_: float
     _needs = (
-        *(ScoresEntropy.renyi_slacks, ScoresEntropy.renyi_scores),
+        GivesEntropySlacks.renyi_slacks,
         *(Oracle.impute, Oracle.decode, Oracle.exact, Oracle.hidden_unknown),
     )
     _instead = "use tacit.LatentSVM, which needs maxima alone, or tacit.HiddenCRF where there are sums over sequences"
@@ -256,6 +262,10 @@ class MinEntropySVM(SmoothLearner):
 
     def _bound(self, state: Any) -> float:
         return -np.inf
+
+    def _keep(self, ended: Ended, schema: Any, oracle: Oracle, objective: EntropyMargins) -> None:
+        super()._keep(ended, schema, oracle, objective)
+        self.inference_gap_ = objective.inference_gap(self.coef_)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -415,8 +425,12 @@ class RivalDescent(Descent):
         return SmoothStep(**numbers)
 
     def slack(self, w: Array, target: Array) -> Array:
-        task = RivalTask(self.oracle.exact(), self.weights, target, self.penalty, self.rescaling)
-        return task.slack(w)[0]
+        return self._kind(self.oracle.exact(), self.weights, target, self.penalty, self.rescaling).slack(w)[0]
 
     def _task(self, target: Array, weights: Array) -> Task:
-        return RivalTask(self.oracle, weights, target, self.penalty, self.rescaling)
+        return self._kind(self.oracle, weights, target, self.penalty, self.rescaling)
+
+    @property
+    def _kind(self) -> type[Task]:
+        """Where labels cannot be listed, outputs of the true label compete, too: the slack at 0 is the same."""
+        return Task if capability(self.oracle, SplitsCodes) is None else RivalTask

@@ -9,7 +9,14 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.learners.preparation import has_hidden_states
 from tacit.oracle import Oracle, capability, has_long_codes
-from tacit.oracle.capabilities import HasHiddenStates, ScoresEntropy, ScoresLabels, SumsParts
+from tacit.oracle.capabilities import (
+    FindsLeastEntropy,
+    GivesEntropySlacks,
+    HasHiddenStates,
+    ScoresEntropy,
+    ScoresLabels,
+    SumsParts,
+)
 from tacit.oracle.contracts import Need
 from tacit.oracle.entropies import Order
 
@@ -69,12 +76,15 @@ class LikeliestLabel(SummedHidden):
 class LeastEntropy:
     """``argmax over y of R_α(y)``, the label of least entropy, and the best hidden value with it."""
 
-    needs: tuple[Need, ...] = (ScoresEntropy.renyi_scores, ScoresLabels.best_under)
+    needs: tuple[Need, ...] = (GivesEntropySlacks,)
 
     def __init__(self, alpha: Order) -> None:
         self.alpha = alpha
 
     def answer(self, oracle: Oracle, w: Array) -> Array:
+        finder = capability(oracle, FindsLeastEntropy)
+        if finder is not None:
+            return finder.least_entropy(w, self.alpha).code
         return cast(ScoresLabels, oracle).best_under(w, np.argmax(self.label_scores(oracle, w), axis=1)).code
 
     def label_scores(self, oracle: Oracle, w: Array) -> Array:

@@ -131,7 +131,7 @@ class SmoothLearner(Learner, ABC):
             record = starts.begin(seed)
             end = run(starts, record, callbacks=self.callbacks, verbose=self.verbose, checkpoint=checkpoint)
             ended = starts.conclude(*end)
-            self._keep(ended, schema, shards)
+            self._keep(ended, schema, shards, objective)
         stalled = "steps no longer decrease the objective, but its slope is not small; raise tol, or scale the features"
         scale = describe_scales(oracle) if ended.status in (Status.MAX_ITER, Status.STALLED) else ""
         multistart.warn_unless_converged(self, ended, stalled, "steps", scale)
@@ -206,7 +206,7 @@ class SmoothLearner(Learner, ABC):
         require(f"predict_proba of {type(self).__name__}", self.problem, oracle, GivesTagPosteriors)
         return self._posteriors(oracle, lambda shards: shards.tag_posterior(self.coef_, is_given=is_given))
 
-    def _keep(self, ended: multistart.Ended, schema: Any, oracle: Oracle) -> None:
+    def _keep(self, ended: multistart.Ended, schema: Any, oracle: Oracle, objective: Any) -> None:
         """Set the learned attributes."""
         state = ended.state
         self._keep_runs(ended, schema)

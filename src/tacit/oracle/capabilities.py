@@ -80,20 +80,17 @@ class GivesPosteriors(Oracle, Protocol):
 
 
 class Slacks(NamedTuple):
-    """What `ScoresEntropy.renyi_slacks` returns: ξ_i and its rival label per row, and ``Σ_i coef_i ∂ξ_i``."""
+    """What `GivesEntropySlacks.renyi_slacks` returns: ξ_i per row, ``Σ_i coef_i ∂ξ_i``, and where the search for the
+    rival may miss it, upper bounds of ξ_i."""
 
     value: Array
-    rival: Array
     features: Array
+    bound: Array | None = None
 
 
-class ScoresEntropy(Oracle, Protocol):
-    """Scores of labels by how sure their hidden value is: what min-entropy models need. See `tacit.oracle.renyi`."""
-
-    @batch(join_arrays)
-    def renyi_scores(self, w: Array, alpha: Order, rows: Rows = None) -> Array:
-        """(rows, n_labels): R_α(y), −inf for a label without any hidden value. 0 < α ≤ ∞. In place of α, another
-        entropy of `tacit.oracle.entropies`."""
+class GivesEntropySlacks(Oracle, Protocol):
+    """Slacks of labels scored by how sure their hidden value is: what min-entropy models need. See
+    `tacit.oracle.renyi`."""
 
     @batch(join_sums, per_row=("coef",))
     def renyi_slacks(
@@ -104,6 +101,23 @@ class ScoresEntropy(Oracle, Protocol):
         With ``rescaling="slack"`` it is ``max_{y ≠ y_i} ℓ_i(y) [1 + R_α(y) − R_α(y_i)]``, at least 0. What is known of
         h counts: R_α(y_i) runs over the hidden values that are possible.
         """
+
+
+class ScoresEntropy(GivesEntropySlacks, Protocol):
+    """Scores of all labels by how sure their hidden value is."""
+
+    @batch(join_arrays)
+    def renyi_scores(self, w: Array, alpha: Order, rows: Rows = None) -> Array:
+        """(rows, n_labels): R_α(y), −inf for a label without any hidden value. 0 < α ≤ ∞. In place of α, another
+        entropy of `tacit.oracle.entropies`."""
+
+
+class FindsLeastEntropy(GivesEntropySlacks, Protocol):
+    """The label of least entropy, where labels cannot be listed."""
+
+    @batch(join_tuples)
+    def least_entropy(self, w: Array, alpha: Order, rows: Rows = None) -> Assignment:
+        """The output of the label of the highest R_α that a search finds, with its best hidden value; value is R_α."""
 
 
 class ScoresLabels(Oracle, Protocol):
@@ -392,9 +406,9 @@ class MovesPosteriors(Oracle, Protocol):
         """The mean loss between two hidden values drawn from the posterior, one per sample, and its gradient by the
         posterior, one number per state."""
 
-    def posterior_slope(self, posterior: Array, values: Array, coef: Array) -> Array:
-        """Σ_i coef_i Cov(values, Ψ(x_i, y_i, h)) under the posterior: the gradient by w of Σ_i coef_i E_i[values], the
-        posterior being that of w."""
+    def posterior_slope(self, w: Array, posterior: Array, values: Array, coef: Array) -> Array:
+        """Σ_i coef_i Cov(values, Ψ(x_i, y_i, h)) under the posterior, which is that of w: the gradient by w of
+        Σ_i coef_i E_i[values]."""
 
 
 class CountsUnits(Oracle, Protocol):

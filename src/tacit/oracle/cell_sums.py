@@ -195,14 +195,14 @@ class CellSums(ABC):
         """See `tacit.oracle.capabilities.ScoresEntropy`."""
         n = self._count(rows)
         labels = self._known_labels(rows)
-        values, rivals, features = np.empty(n), np.empty(n, np.int64), np.zeros(self.n_params)
+        values, features = np.empty(n), np.zeros(self.n_params)
         for out, part, starts in self._blocks(rows):
             found = self.score_entropy(self.possible_scores(w, part, starts), starts, part, alpha)
-            choice = choose_rivals(found.values, self.label_losses(part, starts), labels[out], coef[out], rescaling)
-            values[out], rivals[out] = choice[0], choice[1]
-            if choice[2].any():
-                features += self.adjoint(found.weigh(starts, choice[2]), part)
-        return Slacks(values, rivals, features)
+            losses = self.label_losses(part, starts)
+            values[out], weights = choose_rivals(found.values, losses, labels[out], coef[out], rescaling)
+            if weights.any():
+                features += self.adjoint(found.weigh(starts, weights), part)
+        return Slacks(values, features)
 
     def measured_against(self, code: Array | None = None, *, posterior: Array | None = None) -> Self:
         """The same data, the loss measured against the hidden values of these outputs, or averaged over a
@@ -229,7 +229,7 @@ class CellSums(ABC):
         slope = loss.diversity_slope(self.n_labels, self.offsets, labels, posterior)
         return 0.5 * np.add.reduceat(posterior * slope, self.offsets[:-1]), slope
 
-    def posterior_slope(self, posterior: Array, values: Array, coef: Array) -> Array:
+    def posterior_slope(self, w: Array, posterior: Array, values: Array, coef: Array) -> Array:
         """See `tacit.oracle.capabilities.MovesPosteriors`."""
         labels, sizes = self._known_labels(None), self._sizes
         mean = np.add.reduceat(posterior * values, self.offsets[:-1])
@@ -276,8 +276,8 @@ class CellSums(ABC):
 
 def choose_rivals(
     scores: Array, losses: Array, labels: Array, coef: Array, rescaling: str = "margin"
-) -> tuple[Array, Array, Array]:
-    """``ξ_i = max(0, max_{y ≠ y_i} [ℓ_i(y) + score(y)] − score(y_i))``, the y, and the weights of ``Σ coef_i ∂ξ_i``.
+) -> tuple[Array, Array]:
+    """``ξ_i = max(0, max_{y ≠ y_i} [ℓ_i(y) + score(y)] − score(y_i))``, and the weights of ``Σ coef_i ∂ξ_i``.
 
     With slack rescaling it is ``max(0, max_{y ≠ y_i} ℓ_i(y) [1 + score(y) − score(y_i)])``. Rivals that tie share the
     weight, which gives a better direction than any one of them: at w = 0 all of them tie. A label without any hidden
@@ -306,4 +306,4 @@ def choose_rivals(
     if is_slack:
         weights *= losses
     weights[rows, labels] = -weights.sum(axis=1) if is_slack else np.where(is_active, -coef, 0.0)
-    return np.maximum(slack, 0.0), rivals, weights
+    return np.maximum(slack, 0.0), weights

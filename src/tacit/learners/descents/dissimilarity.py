@@ -193,7 +193,7 @@ class Dissimilarity(Descent):
         diversity, slope = oracle.diversity(posterior)
         values = oracle.losses_of(best.code) - self.beta * slope
         objective = self._penalise(theta) + float((weights * (best.value - self.beta * diversity)).sum())
-        gradient = self.conditional.posterior_slope(posterior, values, weights)
+        gradient = self.conditional.posterior_slope(theta, posterior, values, weights)
         if self.theta_penalty.is_quadratic:
             gradient = self.J * quadratic_slope(self.theta_penalty, theta) + gradient
         return objective, gradient
@@ -221,7 +221,7 @@ class Dissimilarity(Descent):
             posterior = self.conditional.hidden_posterior(theta)
             values = predicted - self.beta * oracle.diversity(posterior)[1]
             t += 1
-            slope = self.conditional.posterior_slope(posterior, values, chosen)
+            slope = self.conditional.posterior_slope(theta, posterior, values, chosen)
             theta = self._stochastic_step(theta, slope, rate, t)
         return theta, self.joint_objective(now.w, now.target, theta)
 
@@ -289,7 +289,7 @@ class OrderedPosterior(NamedTuple):
     def hidden_posterior(self, theta: Array) -> Array:
         return np.asarray(self.oracle.hidden_posterior(theta)[self.order])
 
-    def posterior_slope(self, posterior: Array, values: Array, weights: Array) -> Array:
+    def posterior_slope(self, theta: Array, posterior: Array, values: Array, weights: Array) -> Array:
         there = np.empty((2, self.order.size))
         there[:, self.order] = posterior, values
-        return np.asarray(self.oracle.posterior_slope(*there, weights))
+        return np.asarray(self.oracle.posterior_slope(theta, *there, weights))

@@ -46,6 +46,11 @@ class EntropyMargins:
         value: Array = self.oracle.renyi_slacks(w, nothing, self.alpha, rescaling=self.rescaling).value
         return value
 
+    def inference_gap(self, w: Array) -> float:
+        """How much slack a search for rivals may have missed at w; 0 where they are listed."""
+        found = self.oracle.renyi_slacks(w, np.zeros(self.weights.size), self.alpha, rescaling=self.rescaling)
+        return 0.0 if found.bound is None else float((self.weights * (found.bound - found.value)).sum())
+
     def of(self, oracle: Oracle, weights: Array) -> EntropyMargins:
         """The same objective of other samples, or with other hidden values known."""
         return EntropyMargins(oracle, weights, self.alpha, self.rescaling)
@@ -249,7 +254,7 @@ class TangentModel:
         """(samples, labels): the linear parts of the tangents."""
         return _sum_by_label(scores, starts, V)
 
-    def _choose(self, values: Array, rows: Rows) -> tuple[Array, Array, Array]:
+    def _choose(self, values: Array, rows: Rows) -> tuple[Array, Array]:
         weights, rescaling = self.margins.weights[rows], self.margins.rescaling
         return choose_rivals(values, self.losses[rows], self.labels[rows], weights, rescaling)
 
@@ -301,7 +306,7 @@ class LinearModel(TangentModel):
 
     def _slacks(self, scores: Array, starts: Array, rows: Rows, T: Array) -> tuple[Array, Array, Array]:
         values = self._apply(scores, starts, rows, T) + self.constants[rows]
-        slack, _, coef = self._choose(values, rows)
+        slack, coef = self._choose(values, rows)
         return slack, T, coef
 
 
@@ -323,7 +328,7 @@ class ConvexModel(TangentModel):
         values, V = self._sum_powers(scores, starts, self._powers(labels, T.shape[0]))
         values = values - _sum_by_label(scores, starts, T) - self.constants[rows]
         values[samples, labels] *= -1  # of the true label, N − tangent of P: what is subtracted
-        slack, _, coef = self._choose(values, rows)
+        slack, coef = self._choose(values, rows)
         coef[samples, labels] *= -1
         return slack, V - T, coef
 

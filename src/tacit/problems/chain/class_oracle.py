@@ -17,10 +17,10 @@ from tacit.oracle import Assignment, LossTable
 from tacit.oracle.capabilities import Expectations, KnownPart, ScalesLoss, Slacks
 from tacit.oracle.cell_sums import choose_rivals
 from tacit.oracle.cells import label_positions, one_coef_each
-from tacit.oracle.contracts import CapabilityError
-from tacit.oracle.entropies import Order, Renyi, read_order
+from tacit.oracle.entropies import Order
 from tacit.oracle.renyi import NEAR_ONE, orders_near_one
 from tacit.oracle.slack_search import LossLevels, sum_levels
+from tacit.problems.chain.entropy import read_alpha
 from tacit.problems.chain.forward_backward import forward_backward
 from tacit.problems.chain.packed import TokenTable, group_tokens
 from tacit.problems.chain.paths import PackedPaths, read_path
@@ -170,24 +170,24 @@ class PathOracle(PackedPaths):
 
     def renyi_scores(self, w: Array, alpha: Order, rows: Rows = None) -> Array:
         """See `tacit.oracle.capabilities.ScoresEntropy`."""
-        return self._renyi_scores(w, rows, _read_alpha(alpha), None)
+        return self._renyi_scores(w, rows, read_alpha("SequenceClass", alpha), None)
 
     def renyi_slacks(
         self, w: Array, coef: Array, alpha: Order, rows: Rows = None, *, rescaling: str = "margin"
     ) -> Slacks:
         """See `tacit.oracle.capabilities.ScoresEntropy`."""
-        order, labels, known = _read_alpha(alpha), self._true_labels(rows), self._take_known(rows)
+        order, labels, known = read_alpha("SequenceClass", alpha), self._true_labels(rows), self._take_known(rows)
         scores = self._renyi_scores(w, rows, order, known)
-        value, rivals, weights = choose_rivals(scores, self._label_losses(rows), labels, coef, rescaling)
+        value, weights = choose_rivals(scores, self._label_losses(rows), labels, coef, rescaling)
         if not weights.any():
-            return Slacks(value, rivals, np.zeros(self.n_params))
+            return Slacks(value, np.zeros(self.n_params))
         if math.isinf(order):
             total = np.zeros(self.n_params)
             for label in range(self.n_labels):
                 own = np.full(labels.size, label)
                 given = None if known is None else self._known_under(own, labels, known, rows)
                 total += self.features(self._best_paths(w, own, rows, given).code, weights[:, label], rows)
-            return Slacks(value, rivals, total)
+            return Slacks(value, total)
         blocks = self._zeros()
         if abs(order - 1) < NEAR_ONE:
             for power, share in zip(*orders_near_one(order), strict=True):
@@ -195,7 +195,7 @@ class PathOracle(PackedPaths):
         else:
             self._add_expected(w, rows, order / (order - 1) * weights, order, blocks, known)
             self._add_expected(w, rows, -1 / (order - 1) * weights, 1.0, blocks, known)
-        return Slacks(value, rivals, self._flat(*blocks))
+        return Slacks(value, self._flat(*blocks))
 
     def state_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
         """(tokens, k): the probability of every state, given the true label, or else the likeliest one."""
@@ -337,12 +337,3 @@ class PathOracle(PackedPaths):
         orders = zip(*orders_near_one(alpha), strict=True)
         means = [share * self._scores_by_label(w, rows, known, power, is_mean=True) for power, share in orders]
         return np.asarray(sum(means))
-
-
-def _read_alpha(alpha: Order) -> float:
-    entropy = read_order(alpha)
-    if not isinstance(entropy, Renyi) or entropy.beta != 1:
-        raise CapabilityError(
-            "SequenceClass has Rényi entropies only: paths are summed by powers of their scores; use entropy='renyi'"
-        )
-    return entropy.alpha

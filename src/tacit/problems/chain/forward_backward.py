@@ -349,27 +349,38 @@ def scaled_forward_backward(
 
 @kernel
 def path_moments(
-    unary: Array, starts: Array, transition: Array, power: float, coef: Array, mean: Array, nodes: Array, pairs: Array
+    unary: Array,
+    starts: Array,
+    transition: Array,
+    power: float,
+    gain: Array,
+    pair_gain: Array,
+    own: float,
+    coef: Array,
+    mean: Array,
+    nodes: Array,
+    pairs: Array,
 ) -> None:
-    """The mean score ``m = E[s]`` of the paths of every sequence under ``p ∝ exp(power·s)``, and its gradient.
+    """The mean ``m = E[g]`` of the gains of the paths of every sequence under ``p ∝ exp(power·s)``, and its gradient.
 
-    The gradient of m by the score of a tag at a token is ``E[1(tag) (1 + power (s − m))]``. Those numbers times
-    ``coef[s]`` are written to ``nodes``; the same of pairs of tags are added to ``pairs``. Forward and backward sums
-    carry the mean score of the paths that they sum over, as in Li & Eisner (2009).
+    A path gains ``gain[token, tag]`` and ``pair_gain[first, second]``, as it scores by ``unary`` and ``transition``.
+    ``E[1(tag) (own + power (g − m))]`` times ``coef[s]`` is written to ``nodes``, and the same of pairs of tags is
+    added to ``pairs``: the gradient of m by scores if ``own`` is 0, or if it is 1 and gains are the scores themselves.
+    Forward and backward sums carry the mean gain of the paths that they sum over, as in Li & Eisner (2009).
     """
     k = transition.shape[0]
     longest = 1
     for s in range(starts.size - 1):
         longest = max(longest, starts[s + 1] - starts[s])
     forward, ahead = np.empty((longest, k)), np.empty((longest, k))  # log-sums of the paths into a tag, and on from it
-    before, after = np.empty((longest, k)), np.empty((longest, k))  # their mean scores
+    before, after = np.empty((longest, k)), np.empty((longest, k))  # their mean gains
     for s in range(starts.size - 1):
         first, size = starts[s], starts[s + 1] - starts[s]
         for t in range(size):
             for j in range(k):
                 row = unary[first + t, j]
                 if t == 0:
-                    forward[t, j], before[t, j] = power * row, row if row > -np.inf else 0.0
+                    forward[t, j], before[t, j] = power * row, gain[first + t, j] if row > -np.inf else 0.0
                     continue
                 high = -np.inf
                 for i in range(k):
@@ -383,9 +394,9 @@ def path_moments(
                     if v > -np.inf:
                         e = math.exp(v - high)
                         total += e
-                        moment += e * (before[t - 1, i] + transition[i, j])
+                        moment += e * (before[t - 1, i] + pair_gain[i, j])
                 forward[t, j] = power * row + high + math.log(total)
-                before[t, j] = row + moment / total
+                before[t, j] = gain[first + t, j] + moment / total
         for t in range(size - 1, -1, -1):
             for i in range(k):
                 if t == size - 1:
@@ -399,12 +410,11 @@ def path_moments(
                     continue
                 total, moment = 0.0, 0.0
                 for j in range(k):
-                    step = transition[i, j] + unary[first + t + 1, j]
-                    v = power * step + ahead[t + 1, j]
+                    v = power * (transition[i, j] + unary[first + t + 1, j]) + ahead[t + 1, j]
                     if v > -np.inf:
                         e = math.exp(v - high)
                         total += e
-                        moment += e * (step + after[t + 1, j])
+                        moment += e * (pair_gain[i, j] + gain[first + t + 1, j] + after[t + 1, j])
                 ahead[t, i] = high + math.log(total)
                 after[t, i] = moment / total
         high = -np.inf
@@ -425,11 +435,10 @@ def path_moments(
                 v = forward[t, j] + ahead[t, j] - log
                 if v > -np.inf:
                     away = before[t, j] + after[t, j] - mean[s]
-                    nodes[first + t, j] = coef[s] * math.exp(v) * (1 + power * away)
+                    nodes[first + t, j] = coef[s] * math.exp(v) * (own + power * away)
             for i in range(k if t > 0 else 0):
                 for j in range(k):
-                    step = transition[i, j] + unary[first + t, j]
-                    v = forward[t - 1, i] + power * step + ahead[t, j] - log
+                    v = forward[t - 1, i] + power * (transition[i, j] + unary[first + t, j]) + ahead[t, j] - log
                     if v > -np.inf:
-                        away = before[t - 1, i] + step + after[t, j] - mean[s]
-                        pairs[i, j] += coef[s] * math.exp(v) * (1 + power * away)
+                        away = before[t - 1, i] + pair_gain[i, j] + gain[first + t, j] + after[t, j] - mean[s]
+                        pairs[i, j] += coef[s] * math.exp(v) * (own + power * away)

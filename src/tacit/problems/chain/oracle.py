@@ -12,13 +12,24 @@ from tacit.data.arrays import Array, Codes, Rows, checksum
 from tacit.data.labels import find_labels
 from tacit.data.ragged import Ragged
 from tacit.data.table import Table, lend
-from tacit.oracle import TARGET, Assignment, LossTable
-from tacit.oracle.capabilities import Expectations, KeepsDual, KnownPart, LearnsOnline, OnlinePass
+from tacit.oracle import TARGET, Assignment, CapabilityError, LossTable
+from tacit.oracle.capabilities import (
+    Expectations,
+    KeepsDual,
+    KnownPart,
+    LearnsOnline,
+    MeasuresCompleted,
+    OnlinePass,
+    Slacks,
+)
+from tacit.oracle.entropies import Order
 from tacit.oracle.sharing import Batch, join_tuples
+from tacit.problems.chain.completed import CompletedTags
 from tacit.problems.chain.dual import ChainDual
+from tacit.problems.chain.entropy import find_tagging, read_alpha, tagging_slacks
 from tacit.problems.chain.forward_backward import forward_backward, sum_paths
 from tacit.problems.chain.online import Schedule, Weights, learn_chains
-from tacit.problems.chain.packed import PackedChains, TokenTable, group_tokens
+from tacit.problems.chain.packed import TokenTable, group_tokens
 from tacit.problems.chain.tags import read_states, read_tags
 from tacit.problems.chain.visits import Sequences
 from tacit.problems.chain.viterbi import best_paths, best_taggings, viterbi
@@ -43,7 +54,7 @@ class Marginals(NamedTuple):
     edges: Array
 
 
-class ChainOracle(PackedChains):
+class ChainOracle(CompletedTags):
     """Viterbi and forward–backward over ragged sequences; a code is one state per token.
 
     Where every tag has one state, states are tags. Otherwise the state is hidden below the tag: scores, codes and sums
@@ -145,6 +156,14 @@ class ChainOracle(PackedChains):
         given = self._evidence(rows) if is_given else None
         return self._forward_backward(w, rows, nodes=True, edges=False, given=given).nodes
 
+    def hidden_posterior(
+        self, w: Array, rows: Rows = None, *, power: float = 1.0, labels: Array | None = None
+    ) -> Array:
+        """See `tacit.oracle.capabilities.GivesPosteriors`: the probability of every state of every token, given y."""
+        if labels is not None:
+            raise CapabilityError("Chain has posteriors of the known tags only; leave labels out")
+        return self.state_posterior(power * w, rows, is_given=True).ravel()
+
     def expectations(
         self,
         w: Array,
@@ -162,16 +181,26 @@ class ChainOracle(PackedChains):
             None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in (free, label, truth)
         ]
         has_features = any(c is not None and c.any() for c in coefs)
-        k = self.n_states
-        emission, transition = np.zeros((k, self.table.shape[1])), np.zeros((k, k))
+        blocks = self._zeros()
         labels = None if label is None else self._evidence(rows, states=False)
         truths = None if truth is None else self._evidence(rows)
         logs: list[Array | None] = []
         losses = self.loss_rows(rows) if augmented else None
         for coef, given, bonus in zip(coefs, (None, labels, truths), (losses, None, None), strict=True):
-            blocks = emission, transition
             logs.append(None if coef is None else self._add_expected(w, rows, given, coef, power, bonus, *blocks))
-        return Expectations(logs[0], logs[1], logs[2], self.flat(emission, transition) if has_features else None)
+        return Expectations(logs[0], logs[1], logs[2], self.flat(*blocks) if has_features else None)
+
+    def renyi_slacks(
+        self, w: Array, coef: Array, alpha: Order, rows: Rows = None, *, rescaling: str = "margin"
+    ) -> Slacks:
+        """See `tacit.oracle.capabilities.GivesEntropySlacks`."""
+        if rescaling != "margin":
+            raise CapabilityError("Chain has entropies with margin rescaling only; use rescaling='margin'")
+        return tagging_slacks(self, w, coef, read_alpha("Chain", alpha), rows)
+
+    def least_entropy(self, w: Array, alpha: Order, rows: Rows = None) -> Assignment:
+        """See `tacit.oracle.capabilities.FindsLeastEntropy`."""
+        return find_tagging(self, w, read_alpha("Chain", alpha), rows)
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         starts = self._starts(rows)
@@ -268,8 +297,10 @@ class ChainOracle(PackedChains):
 
     @property
     def lacks(self) -> tuple[type, ...]:
-        """Capabilities that are missing: single sequences of a `Table` are not visited."""
-        return (KeepsDual, LearnsOnline) if isinstance(self.table, Table) else ()
+        """Capabilities that are missing: single sequences of a `Table` are not visited, and losses of complete tags are
+        what they are."""
+        visits = (KeepsDual, LearnsOnline) if isinstance(self.table, Table) else ()
+        return visits if self._labels is not None and (self._labels < 0).any() else (*visits, MeasuresCompleted)
 
     @property
     def on_workers(self) -> Any:

@@ -64,6 +64,8 @@ class PackedChains(PartsOracle):
         self.allowed = allowed
         self._known_states = known_states
         self._losses = None if losses is None else self._check_losses(losses)
+        self.costs = np.zeros((0, 0)) if losses is None else losses.table[:, self.states.tag_of].T
+        """``costs[state, predicted state]``, the losses of tokens."""
         if labels is not None:
             self._reject_forbidden(labels)
 
@@ -86,10 +88,14 @@ class PackedChains(PartsOracle):
         return np.add.reduceat(rows_of_loss[column, self._read(code, rows)], self._starts(rows)[:-1])
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
+        blocks = self._zeros()
+        self._add_features(self._read(code, rows), coef, rows, *blocks)
+        return self.flat(*blocks)
+
+    def _zeros(self) -> tuple[Array, Array]:
+        """Blocks of sums by state, and by pair of states."""
         k = self.n_states
-        emission, transition = np.zeros((k, self.table.shape[1])), np.zeros((k, k))
-        self._add_features(self._read(code, rows), coef, rows, emission, transition)
-        return self.flat(emission, transition)
+        return np.zeros((k, self.table.shape[1])), np.zeros((k, k))
 
     def _add_features(self, code: Array, coef: Array, rows: Rows, emission: Array, transition: Array) -> None:
         """Add Σ_i coef_i Ψ(x_i, code_i) to the blocks."""

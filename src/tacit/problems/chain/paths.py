@@ -198,7 +198,8 @@ class PackedPaths(PartsOracle):
                 if np.isinf(power):
                     found = self._viterbi(unary, cuts, pairs)[1]
                 elif is_mean:
-                    path_moments(unary, cuts, pairs, power, nothing, found, np.empty((0, 0)), np.empty((0, 0)))
+                    empty = np.empty((0, 0)), np.empty((0, 0))
+                    path_moments(unary, cuts, pairs, power, unary, pairs, 1.0, nothing, found, *empty)
                 else:
                     sum_paths(power * unary, cuts, power * pairs, nothing, found, np.zeros(pairs.shape))
                 values[out, label] = found
@@ -239,7 +240,7 @@ class PackedPaths(PartsOracle):
                 unary, pairs = self._scores_under(w, label, part, cuts, known, rows, out)
                 if is_mean:
                     nodes: Any = np.zeros(unary.shape)
-                    path_moments(unary, cuts, pairs, power, coef, found, nodes, transition[label])
+                    path_moments(unary, cuts, pairs, power, unary, pairs, 1.0, coef, found, nodes, transition[label])
                 else:
                     nodes = sum_paths(power * unary, cuts, power * pairs, coef, found, transition[label])
                 with lend(self.table, self._positions(part)) as table:

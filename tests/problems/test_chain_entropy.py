@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from tacit import DissimilaritySVM, HiddenCRF, LatentSVM, MinEntropySVM, StructuredSVM, load
+from tacit import DissimilaritySVM, HiddenCRF, LatentSVM, MinEntropySVM, Shards, StructuredSVM, load
 from tacit.learners.descents.dissimilarity import Dissimilarity
 from tacit.oracle import CapabilityError
 from tacit.penalties import Quadratic
@@ -193,6 +193,20 @@ def test_dissimilarity_of_complete_tags_is_the_latent_svm():
     settings = {"C": 60, "random_state": 0, **quiet}
     one, other = (kind(Chain(states=2), **settings).fit(X, y) for kind in (DissimilaritySVM, LatentSVM))
     assert np.array_equal(one.coef_, other.coef_)
+
+
+def test_dissimilarity_has_the_same_bits_with_threads_and_shards(tmp_path):
+    X, y, _ = make_sequences(0, 30)
+    settings = {"C": 20, "init": "weights", "max_iter": 4, "random_state": 0, **quiet}
+    whole = DissimilaritySVM(Chain(), **settings)
+    with pytest.warns(UserWarning, match="not converged"):
+        whole.fit(X, with_gaps(y))
+    shards = Shards.open([lambda: X[:11], lambda: X[11:]], spool=tmp_path)
+    for data, jobs in ((X, 2), (shards, 1)):
+        with pytest.warns(UserWarning, match="not converged"):
+            other = DissimilaritySVM(Chain(), n_jobs=jobs, **settings).fit(data, with_gaps(y))
+        assert np.array_equal(whole.coef_, other.coef_)
+        assert np.array_equal(whole.theta_, other.theta_)
 
 
 def test_a_conditional_of_sequences_has_the_features_of_the_problem():

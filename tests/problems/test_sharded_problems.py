@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 
-from tacit import HiddenCRF, LatentSVM, Ragged, Shards, StructuredSVM
+from tacit import HiddenCRF, LatentSVM, MinEntropySVM, Ragged, Shards, StructuredSVM
 from tacit.data.shard_folder import digest_array, read_manifest
 from tacit.data.table import Table
 from tacit.datasets import planted_motif
@@ -126,6 +126,10 @@ EXAMPLES = {
     "chain of states with missing tags": (
         lambda: sequences(missing=True),
         lambda **more: HiddenCRF(Chain(states=2), max_iter=5, init="weights", random_state=0, **more),
+    ),
+    "chain of states with missing tags, entropies": (
+        lambda: sequences(missing=True),
+        lambda **more: MinEntropySVM(Chain(states=2), C=3, max_iter=5, init="weights", random_state=0, **more),
     ),
     "sequence classes": (bags, lambda **more: sequence_learner(LatentSVM, max_inner=8, **more)),
     "sequence classes, summed": (bags, lambda **more: sequence_learner(HiddenCRF, **more)),

@@ -12,7 +12,6 @@ from tacit.data.arrays import Array, Codes, Rows, checksum
 from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
-from tacit.data.table import Table
 from tacit.oracle import Assignment, LossTable
 from tacit.oracle.capabilities import Expectations, KnownPart, ScalesLoss, Slacks
 from tacit.oracle.cell_sums import choose_rivals
@@ -22,8 +21,8 @@ from tacit.oracle.renyi import NEAR_ONE, orders_near_one
 from tacit.oracle.slack_search import LossLevels, sum_levels
 from tacit.problems.chain.entropy import read_alpha
 from tacit.problems.chain.forward_backward import forward_backward
-from tacit.problems.chain.packed import TokenTable, group_tokens
 from tacit.problems.chain.paths import PackedPaths, read_path
+from tacit.problems.chain.tokens import group_tokens
 from tacit.problems.chain.viterbi import path_scores
 from tacit.problems.row_sums import sum_rows
 
@@ -298,11 +297,6 @@ class PathOracle(PackedPaths):
         owner[unknown] = -1
         return KnownPart(self, owner)
 
-    @property
-    def on_workers(self) -> Any:
-        """A function that lets the workers that hold the rows compute for this oracle, or None."""
-        return getattr(self.table, "distribute", None)
-
     def part(self, first: int, last: int) -> Self:
         """The same oracle of the sequences from first to last (exclusive), to be sent to the worker with their rows."""
         rows = slice(first, last)
@@ -313,20 +307,14 @@ class PathOracle(PackedPaths):
             part._losses = self._losses.cut(rows, rows)
         return part
 
-    def on_rows(self, rows: Table) -> Self:
-        """The same oracle with these rows."""
-        return self._with(table=TokenTable(rows, self.offsets, self._schema))
-
     @property
     def operations(self) -> float:
         """Multiplications of one pass, roughly."""
-        width = float(self.table.nnz / self.table.shape[0] if self._sparse else self.table.shape[1])
-        return float(self.offsets[-1]) * self._n_values * (width + self.n_states)
+        return float(self.offsets[-1]) * self._n_values * (self._width + self.n_states)
 
     def digest(self) -> str:
         known = self._labels, self._known_states, *(self._losses or (None, None))
-        table = self.table.rows if isinstance(self.table, TokenTable) else self.table
-        return checksum(table, self.offsets, *self.topology, *known)
+        return checksum(self._rows, self.offsets, *self.topology, *known)
 
     def _renyi_scores(self, w: Array, rows: Rows, alpha: float, known: Array | None) -> Array:
         if math.isinf(alpha):

@@ -15,7 +15,6 @@ import numpy as np
 
 from tacit.data.arrays import Array, Rows, positions_of, starts_of
 from tacit.data.kernels import kernel
-from tacit.data.table import lend
 from tacit.oracle import Assignment, CapabilityError
 from tacit.oracle.capabilities import Slacks
 from tacit.oracle.entropies import Order, Renyi, read_order
@@ -187,8 +186,7 @@ def add_means(
         gains = own, pair_gain, float(gain is None)
         path_moments(unary, cuts, transition, power, *gains, coef[out], mean[out], nodes, pair_sums)
         if coef[out].any():
-            with lend(oracle.table, oracle._positions(part)) as table:
-                emission += np.asarray((table.T @ nodes).T if oracle._sparse else nodes.T @ table)
+            oracle._add_rows(nodes, part, emission)
     return mean
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tacit.data.arrays import Array, Codes, Rows, checksum
 from tacit.data.labels import find_labels
 from tacit.data.ragged import Ragged
-from tacit.data.table import Table, lend
+from tacit.data.table import Table
 from tacit.oracle import TARGET, Assignment, CapabilityError, LossTable
 from tacit.oracle.capabilities import (
     Expectations,
@@ -29,8 +29,8 @@ from tacit.problems.chain.dual import ChainDual
 from tacit.problems.chain.entropy import find_tagging, read_alpha, tagging_slacks
 from tacit.problems.chain.forward_backward import forward_backward, sum_paths
 from tacit.problems.chain.online import Schedule, Weights, learn_chains
-from tacit.problems.chain.packed import TokenTable, group_tokens
 from tacit.problems.chain.tags import read_states, read_tags
+from tacit.problems.chain.tokens import group_tokens
 from tacit.problems.chain.visits import Sequences
 from tacit.problems.chain.viterbi import best_paths, best_taggings, viterbi
 from tacit.problems.classes.dual import flat_rows
@@ -302,11 +302,6 @@ class ChainOracle(CompletedTags):
         visits = (KeepsDual, LearnsOnline) if isinstance(self.table, Table) else ()
         return visits if self._labels is not None and (self._labels < 0).any() else (*visits, MeasuresCompleted)
 
-    @property
-    def on_workers(self) -> Any:
-        """A function that lets the workers that hold the rows compute for this oracle, or None."""
-        return getattr(self.table, "distribute", None)
-
     def part(self, first: int, last: int) -> Self:
         """The same oracle of the sequences from first to last (exclusive), to be sent to the worker with their rows."""
         tokens = self._positions(slice(first, last))
@@ -317,21 +312,16 @@ class ChainOracle(CompletedTags):
             part._losses = self._losses.cut(tokens, tokens)
         return part
 
-    def on_rows(self, rows: Table) -> Self:
-        """The same oracle with these rows."""
-        return self._with(table=TokenTable(rows, self.offsets, self._schema))
-
     @property
     def operations(self) -> float:
         """Multiplications of one pass, roughly; fewer where w is so long that blocks should be large."""
-        width = float(self.table.nnz / self.table.shape[0] if self._sparse else self.table.shape[1])
-        work = float(self.offsets[-1]) * self.n_states * (width + self.n_states)
+        work = float(self.offsets[-1]) * self.n_states * (self._width + self.n_states)
         return work * min(1.0, LONG_WEIGHTS / self.n_params)
 
     def digest(self) -> str:
         states = () if self.states.are_tags else (self.states.counts, self._known_states)
         known = self.allowed, self._labels, *(self._losses or (None, None))
-        return checksum(self._user_features(), self.offsets, *known, *states)
+        return checksum(self._rows, self.offsets, *known, *states)
 
     def _viterbi(
         self, w: Array, rows: Rows, losses: Any = None, given: Array | None = None, factor: Array | None = None
@@ -383,8 +373,7 @@ class ChainOracle(CompletedTags):
                 self._clamp(unary, given[tokens])
             nodes = sum_paths(unary, cuts, transitions, coef[out], log[out], transition)
             if nodes is not None:
-                with lend(self.table, self._positions(part)) as table:
-                    emission += np.asarray((table.T @ nodes).T if self._sparse else nodes.T @ table)
+                self._add_rows(nodes, part, emission)
         return log
 
     def _forward_backward(

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
-
 import numpy as np
-from scipy import sparse
 
 from tacit.data.arrays import Array, Rows
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
-from tacit.data.table import Table, lend
+from tacit.data.table import Table
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.cells import one_coef_each
 from tacit.oracle.losses import check_losses
-from tacit.oracle.parts import Nouns, PartsOracle
+from tacit.oracle.parts import Nouns
 from tacit.oracle.slack_search import LossLevels, sum_levels
 from tacit.problems.chain.tags import States
+from tacit.problems.chain.tokens import EXTRA, TokenOracle
 from tacit.problems.chain.viterbi import add_pairs, path_scores, viterbi
 from tacit.problems.row_sums import sum_rows
 
-EXTRA = ("intercept", "start", "stop")
-"""Blocks of weights of features that every sequence has: columns behind those of the user."""
 
-
-class PackedChains(PartsOracle):
+class PackedChains(TokenOracle):
     """What inference reads: scores of tokens and pairs for any rows, and what is known of their tags and states.
 
     Parameters
@@ -56,10 +50,7 @@ class PackedChains(PartsOracle):
         self.states = States(np.ones(len(schema.classes), dtype=np.int64)) if states is None else states
         self.n_states = self.states.n
         self.completes_labels = self.states.are_tags
-        self._schema = schema
-        self.table: Any = add_extra_columns(sequences, schema)
-        super().__init__(schema, sequences.offsets, self.n_states, labels=labels, precision=self.table.dtype)
-        self._sparse = sparse.issparse(self.table)
+        super().__init__(sequences, schema, self.n_states, labels)
         self._kept_columns: dict[str, tuple[Array, Array]] = {}
         self.allowed = allowed
         self._known_states = known_states
@@ -68,13 +59,6 @@ class PackedChains(PartsOracle):
         """``costs[state, predicted state]``, the losses of tokens."""
         if labels is not None:
             self._reject_forbidden(labels)
-
-    def _user_features(self) -> Any:
-        """The token features as the user gave them."""
-        width = self._schema.n_features
-        if isinstance(self.table, TokenTable):
-            return self.table.rows
-        return self.table if self._sparse or self.table.shape[1] == width else self.table[:, :width]
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
         value, code = np.empty(self._starts(rows).size - 1), self._read(code, rows)
@@ -142,9 +126,7 @@ class PackedChains(PartsOracle):
         """(tokens, K): the emission scores of these sequences, a fresh table in double precision."""
         if isinstance(self.table, Table) and not w.any():  # every fit starts at zero: no rows are needed
             return np.zeros((int(self._starts(rows)[-1]), self.n_states))
-        weights = self._columns(w)
-        with lend(self.table, self._positions(rows)) as table:
-            return np.ascontiguousarray(table.astype(self._precision, copy=False) @ weights, dtype=np.float64)
+        return self._multiply(self._columns(w), rows)
 
     def _columns(self, w: Array) -> Array:
         """(features, K): the weights of tokens, in the precision of the scores.
@@ -197,64 +179,3 @@ class PackedChains(PartsOracle):
             tags = known[self.offsets[i] : self.offsets[i + 1]]
             shown = [self.classes[tag].item() if tag >= 0 else None for tag in tags[:12]]
             raise ValueError(f"y[{i}], {shown}, has a pair of tags that is in forbidden; correct one of the two")
-
-
-def add_extra_columns(sequences: Ragged | Shards, schema: Schema) -> Any:
-    """The token table, with the columns of the `EXTRA` blocks that the schema has."""
-    values = sequences.values
-    if isinstance(values, Table):
-        return TokenTable(values, sequences.offsets, schema)
-    extra = extra_columns(sequences.offsets, schema, np.arange(values.shape[0])).astype(values.dtype)
-    if not extra.shape[1]:
-        return values
-    if sparse.issparse(values):
-        return sparse.csr_array(sparse.hstack([values, sparse.csr_array(extra)], format="csr"))
-    return np.hstack([values, extra])
-
-
-class TokenTable(Table):
-    """Token features of a `Table`, and behind them the columns of features that every sequence has.
-
-    Parameters
-    ----------
-    rows : the features
-    offsets : where sequences begin
-    schema : says which columns there are
-    """
-
-    def __init__(self, rows: Table, offsets: Array, schema: Schema) -> None:
-        self.rows = rows
-        self.dtype, self.distribute = rows.dtype, rows.distribute
-        self.release, self.prefetch = rows.release, rows.prefetch  # type: ignore[method-assign]
-        self._offsets, self._schema = offsets, schema
-        self.shape = rows.shape[0], rows.shape[1] + extra_columns(offsets, schema, np.arange(0)).shape[1]
-
-    def __getitem__(self, tokens: Any) -> Array:
-        rows = self.rows[tokens]
-        if self.shape[1] == self.rows.shape[1]:
-            return rows
-        indices = np.arange(tokens.start, tokens.stop) if isinstance(tokens, slice) else np.asarray(tokens)
-        return np.hstack([rows, extra_columns(self._offsets, self._schema, indices).astype(self.dtype)])
-
-
-def extra_columns(offsets: Array, schema: Schema, tokens: Array) -> Array:
-    """(tokens, columns): the features that every sequence has, one column for each of the `EXTRA` blocks there are."""
-    sequence = np.searchsorted(offsets, tokens, side="right") - 1
-    columns = {
-        "intercept": np.ones(tokens.size, dtype=bool),
-        "start": tokens == offsets[:-1][sequence],
-        "stop": tokens == offsets[1:][sequence] - 1,
-    }
-    names = [name for name in EXTRA if name in schema.blocks]
-    return np.column_stack([columns[name] for name in names]) if names else np.zeros((tokens.size, 0), dtype=bool)
-
-
-def group_tokens(table: Any, count: int, rng: np.random.Generator) -> Array:
-    """The group of every token by k-means; fewer groups where fewer tokens differ."""
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        groups = KMeans(count, n_init=3, random_state=int(rng.integers(2**31))).fit_predict(table)
-    return np.asarray(groups)

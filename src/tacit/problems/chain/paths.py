@@ -6,19 +6,17 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from tacit.data.arrays import Array, Rows
 from tacit.data.parameters import even_table, is_list, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
-from tacit.data.table import lend
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.cells import take_rows
 from tacit.oracle.losses import check_losses
-from tacit.oracle.parts import Nouns, PartsOracle
+from tacit.oracle.parts import Nouns
 from tacit.problems.chain.forward_backward import path_moments, sum_paths
-from tacit.problems.chain.packed import EXTRA, add_extra_columns
+from tacit.problems.chain.tokens import EXTRA, TokenOracle
 from tacit.problems.chain.viterbi import viterbi
 
 
@@ -39,7 +37,7 @@ class Topology(NamedTuple):
         return bool(self.pairs.all() and self.first.all() and self.last.all())
 
 
-class PackedPaths(PartsOracle):
+class PackedPaths(TokenOracle):
     """What inference reads: the scores of the states of every label for any rows, and what is known of them.
 
     Parameters
@@ -68,12 +66,9 @@ class PackedPaths(PartsOracle):
     ) -> None:
         self.n_states = topology.first.size
         self.topology = topology
-        self.table: Any = add_extra_columns(sequences, schema)
-        self._schema = schema
-        self._sparse = sparse.issparse(self.table)
         self._is_tied = len(schema.blocks["emission"]) == 2
         n_values = len(schema.classes) * self.n_states
-        super().__init__(schema, sequences.offsets, n_values, labels=labels, precision=self.table.dtype)
+        super().__init__(sequences, schema, n_values, labels)
         self._losses = None if losses is None else self._check_losses(losses)
         self._known_states = known_states
 
@@ -129,9 +124,7 @@ class PackedPaths(PartsOracle):
 
     def _unary(self, columns: Array, rows: Rows, cuts: Array) -> Array:
         """(tokens, k): the scores of the states of these sequences, −inf where a path cannot begin or end."""
-        with lend(self.table, self._positions(rows)) as table:
-            scores = table.astype(self._precision, copy=False) @ columns
-        unary = np.ascontiguousarray(scores, dtype=np.float64)
+        unary = self._multiply(columns, rows)
         if not self.topology.is_free:
             unary[np.ix_(cuts[:-1], ~self.topology.first)] = -np.inf
             unary[np.ix_(cuts[1:] - 1, ~self.topology.last)] = -np.inf
@@ -243,9 +236,7 @@ class PackedPaths(PartsOracle):
                     path_moments(unary, cuts, pairs, power, unary, pairs, 1.0, coef, found, nodes, transition[label])
                 else:
                     nodes = sum_paths(power * unary, cuts, power * pairs, coef, found, transition[label])
-                with lend(self.table, self._positions(part)) as table:
-                    own = (table.T @ nodes).T if self._sparse else nodes.T @ table
-                    emission[label * k : (label + 1) * k] += np.asarray(own)
+                self._add_rows(nodes, part, emission[label * k : (label + 1) * k])
 
     def _own_log_sums(self, w: Array, labels: Array, rows: Rows, known: Array | None, power: float) -> Array:
         """(n,): log Σ exp(power · s) over the paths of one label per sequence."""

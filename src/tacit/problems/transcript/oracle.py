@@ -10,12 +10,10 @@ import numpy as np
 from tacit.data.arrays import Array, Codes, Rows, checksum
 from tacit.data.labels import find_labels
 from tacit.data.ragged import Ragged
-from tacit.data.table import Table
 from tacit.oracle import Assignment
 from tacit.oracle.capabilities import Expectations
 from tacit.oracle.cells import one_coef_each
 from tacit.oracle.slack_search import LossLevels
-from tacit.problems.chain.packed import TokenTable
 from tacit.problems.row_sums import sum_rows
 from tacit.problems.transcript.edits import edit_distances
 from tacit.problems.transcript.packed import MEAN_ROUNDS, Known, PackedTranscripts, inside_frames
@@ -246,11 +244,6 @@ class TranscriptOracle(PackedTranscripts):
             return np.arange(self.n_samples)
         return np.flatnonzero(np.logical_or.reduceat(self._known.states < 0, self.offsets[:-1]))
 
-    @property
-    def on_workers(self) -> Any:
-        """A function that lets the workers that hold the rows compute for this oracle, or None."""
-        return getattr(self.table, "distribute", None)
-
     def part(self, first: int, last: int) -> Self:
         """The same oracle of the recordings from first to last (exclusive), to be sent to the worker with them."""
         rows = slice(first, last)
@@ -262,23 +255,17 @@ class TranscriptOracle(PackedTranscripts):
             part._known = Known(self._known_states(rows), windows)
         return part
 
-    def on_rows(self, rows: Table) -> Self:
-        """The same oracle with these rows."""
-        return self._with(table=TokenTable(rows, self.offsets, self._schema))
-
     @property
     def operations(self) -> float:
         """Multiplications of one pass, roughly."""
-        width = float(self.table.nnz / self.table.shape[0] if self._sparse else self.table.shape[1])
-        return float(self.offsets[-1]) * (self.n_states * width + 4.0 * self._all.source.size)
+        return float(self.offsets[-1]) * (self.n_states * self._width + 4.0 * self._all.source.size)
 
     def units(self) -> Array:
         """Every recording counts once: its loss is per label of its transcript already."""
         return np.ones(self.n_samples)
 
     def digest(self) -> str:
-        table = self.table.rows if isinstance(self.table, TokenTable) else self.table
         lexicon = [] if self.lexicon is None else [np.array([entry.size, *entry]) for entry in self.lexicon]
         numbers = np.array([*self.layout, self.max_edits, len(lexicon)], dtype=np.int64)
         known = self._labels, self.label_offsets, *self._known
-        return checksum(table, self.offsets, numbers, *known, *lexicon)
+        return checksum(self._rows, self.offsets, numbers, *known, *lexicon)

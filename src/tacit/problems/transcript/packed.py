@@ -6,15 +6,13 @@ import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from tacit.data.arrays import Array, Rows, positions_of, starts_of
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
-from tacit.data.table import lend
 from tacit.oracle import TARGET, Assignment, Schema
-from tacit.oracle.parts import Nouns, PartsOracle
-from tacit.problems.chain.packed import add_extra_columns
+from tacit.oracle.parts import Nouns
+from tacit.problems.chain.tokens import TokenOracle
 from tacit.problems.transcript.automata import (
     Automata,
     Layout,
@@ -45,7 +43,7 @@ class Known(NamedTuple):
     windows: Array | None
 
 
-class PackedTranscripts(PartsOracle):
+class PackedTranscripts(TokenOracle):
     """What inference reads: scores of frames and steps, automata, and what is known; a code is a state per frame.
 
     Parameters
@@ -75,10 +73,7 @@ class PackedTranscripts(PartsOracle):
     ) -> None:
         self.layout = layout
         self.n_states = layout.n_states
-        self.table: Any = add_extra_columns(sequences, schema)
-        self._schema = schema
-        self._sparse = sparse.issparse(self.table)
-        super().__init__(schema, sequences.offsets, self.n_states, labels=labels, precision=self.table.dtype)
+        super().__init__(sequences, schema, self.n_states, labels)
         self.label_offsets = label_offsets
         self.max_edits = max_edits
         self._known = Known(None, None) if known is None else known
@@ -266,8 +261,7 @@ class PackedTranscripts(PartsOracle):
             given = automata, which[out], steps, own, factor[out], np.ascontiguousarray(coef[out])
             sum_walks(unary, cuts, *given, log[out], nodes, step_sums)
             if has_features:
-                with lend(self.table, self._positions(part)) as table:
-                    emission += np.asarray((table.T @ nodes).T if self._sparse else nodes.T @ table)
+                self._add_rows(nodes, part, emission)
         return log
 
     def _zeros(self) -> tuple[Array, Array]:
@@ -295,9 +289,7 @@ class PackedTranscripts(PartsOracle):
         weights = views["emission"]
         if "intercept" in views:
             weights = np.hstack([weights, views["intercept"][:, None]])
-        with lend(self.table, self._positions(rows)) as table:
-            scores = table.astype(self._precision, copy=False) @ weights.T.astype(self._precision, copy=False)
-        return np.ascontiguousarray(scores, dtype=np.float64)
+        return self._multiply(weights.T.astype(self._precision, copy=False), rows)
 
 
 def inside_frames(starts: Array) -> Array:

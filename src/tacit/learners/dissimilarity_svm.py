@@ -66,7 +66,8 @@ class DissimilaritySVM(LatentSVM):
 
     Parameters
     ----------
-    problem : what is predicted; its loss looks at the hidden value, such as ``Candidates(loss="overlap")``
+    problem : what is predicted; its loss looks at the hidden value, such as ``Candidates(loss="overlap")``, or labels
+        have missing parts, as the tags of `Chain` may
     J : coefficient of ½‖θ‖², or of `theta_penalty`
     beta : coefficient of the diversity H, from 0, below 1
     C : coefficient of the mean loss against ½‖w‖²
@@ -137,7 +138,8 @@ class DissimilaritySVM(LatentSVM):
         return self
 
     def conditional_proba(self, X: Any, y: Any, *, hidden: Any = None, theta_X: Any = None) -> Ragged:
-        """P_θ(h | x, y) of every sample: one probability per hidden value, as a `Ragged` of rows of numbers.
+        """P_θ(h | x, y) of every sample: one probability per hidden value, as a `Ragged` of rows of numbers. For
+        sequences with missing tags it is a table per sequence, with one column per tag.
 
         Where ``hidden`` gives a value, or rules some out, the others have probability 0. ``theta_X`` has the features
         for θ, if `fit` was given some.

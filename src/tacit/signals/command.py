@@ -205,7 +205,10 @@ def read_recordings(folder: Path, table: Path | None = None) -> Recordings:
     named = [speakers.get(file.name, "") for file in files]
     lacking = [file for file, name in zip(files, named, strict=True) if not name]
     if speakers and lacking:
-        raise ValueError(f"{quote(lacking[0])} has no speaker in the table, but others have; name all or none")
+        raise ValueError(
+            f"{quote(lacking[0])} has no speaker in the table, but others have; add a row with its "
+            "speaker (its transcript may be empty), or leave out the column"
+        )
     own = [words.get(file.name) for file in files]
     return Recordings(files, [one.samples for one in found], rates[0], own, named if speakers else None)
 

@@ -365,7 +365,7 @@ def path_moments(
 
     A path gains ``gain[token, tag]`` and ``pair_gain[first, second]``, as it scores by ``unary`` and ``transition``.
     ``E[1(tag) (own + power (g − m))]`` times ``coef[s]`` is written to ``nodes``, and the same of pairs of tags is
-    added to ``pairs``: the gradient of m by scores if ``own`` is 0, or if it is 1 and gains are the scores themselves.
+    added to ``pairs``. That is the gradient of m by scores if ``own`` is 0, or if it is 1 and gains are the scores.
     Forward and backward sums carry the mean gain of the paths that they sum over, as in Li & Eisner (2009).
     """
     k = transition.shape[0]

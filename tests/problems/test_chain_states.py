@@ -197,8 +197,11 @@ def test_sparse_and_dense_features_give_one_model():
 
     X, y, _ = make_sequences()
     dense = LatentSVM(Chain(states=2), C=10, **quiet).fit(X, y)
-    thin = LatentSVM(Chain(states=2), C=10, **quiet).fit([sparse.csr_array(x) for x in X], y)
+    rows = [sparse.csr_array(x) for x in X]
+    thin = LatentSVM(Chain(states=2), C=10, **quiet).fit(rows, y)
     assert np.isclose(dense.objective_, thin.objective_, rtol=1e-2)
+    grouped = [LatentSVM(Chain(states=2), C=10, init="k-means", **quiet).fit(data, y) for data in (X, rows)]
+    assert np.isclose(grouped[0].objective_, grouped[1].objective_, rtol=1e-2)
 
 
 @pytest.mark.parametrize(

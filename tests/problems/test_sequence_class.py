@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.pipeline import make_pipeline
 
 from tacit import HiddenCRF, LatentSVM, MinEntropySVM, Ragged, SelfPaced, load
 from tacit.problems import SequenceClass
@@ -138,6 +140,16 @@ def test_other_entropies_are_refused():
     X, y = rising_and_falling(10)
     with pytest.raises(TypeError, match="Rényi"):
         MinEntropySVM(SequenceClass(), entropy="havrda-charvat").fit(X, y)
+
+
+@pytest.mark.parametrize("learner", [LatentSVM, HiddenCRF])
+def test_words_as_dicts(learner):
+    """The first word says the label of one sentence, the last one that of the other; dicts become sparse rows."""
+    sentences = ["open the door", "close the door", "please open it", "please close it", "open it now", "close it now"]
+    tokens = [[{"word": word} for word in sentence.split()] for sentence in 3 * sentences]
+    model = make_pipeline(Ragged.map(DictVectorizer()), learner(SequenceClass(), C=10, verbose=0))
+    model.fit(tokens, ["open", "close"] * 9)
+    assert model.predict([[{"word": word} for word in ["now", "close", "the", "window"]]]) == ["close"]
 
 
 def test_ragged_input_and_single_state():

@@ -124,6 +124,9 @@ def group_tokens(table: Any, count: int, rng: np.random.Generator) -> Array:
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
+    if sparse.issparse(table):  # scikit-learn takes indices of 32 bits only
+        indices = table.indices.astype(np.int32), table.indptr.astype(np.int32)
+        table = sparse.csr_array((table.data, *indices), shape=table.shape)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         groups = KMeans(count, n_init=3, random_state=int(rng.integers(2**31))).fit_predict(table)

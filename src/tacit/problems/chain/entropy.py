@@ -19,7 +19,7 @@ from tacit.oracle import Assignment, CapabilityError
 from tacit.oracle.capabilities import Slacks
 from tacit.oracle.entropies import Order, Renyi, read_order
 from tacit.oracle.renyi import NEAR_ONE, orders_near_one
-from tacit.problems.chain.forward_backward import path_moments
+from tacit.problems.chain.moments import path_moments
 from tacit.problems.chain.viterbi import best_paths, best_taggings
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.cells import take_rows
 from tacit.oracle.losses import check_losses
 from tacit.oracle.parts import Nouns
-from tacit.problems.chain.forward_backward import path_moments, sum_paths
+from tacit.problems.chain.forward_backward import sum_paths
+from tacit.problems.chain.moments import path_moments
 from tacit.problems.chain.tokens import EXTRA, TokenOracle
 from tacit.problems.chain.viterbi import viterbi
 

@@ -193,6 +193,7 @@ def test_dissimilarity_of_complete_tags_is_the_latent_svm():
     settings = {"C": 60, "random_state": 0, **quiet}
     one, other = (kind(Chain(states=2), **settings).fit(X, y) for kind in (DissimilaritySVM, LatentSVM))
     assert np.array_equal(one.coef_, other.coef_)
+    assert (one.conditional_proba(X, y).values.max(axis=1) == 1).all()
 
 
 def test_dissimilarity_has_the_same_bits_with_threads_and_shards(tmp_path):

@@ -142,6 +142,15 @@ def test_other_entropies_are_refused():
         MinEntropySVM(SequenceClass(), entropy="havrda-charvat").fit(X, y)
 
 
+def test_numbers_of_states_of_few_bits_do_not_overflow():
+    X, y = rising_and_falling(4)
+    X = [np.tile(x, (3, 1)) for x in X]
+    for states in (np.int8(23), np.uint8(23)):
+        problem = SequenceClass(states=states, topology="left-to-right", skips=np.int8(1))
+        assert problem.schema(X, y).blocks["transition"] == (2, 23, 23)
+        assert LatentSVM(problem, C=1, tol=0.1, verbose=0).fit(X, y).predict_hidden(X)[0][-1] == 22
+
+
 @pytest.mark.parametrize("learner", [LatentSVM, HiddenCRF])
 def test_words_as_dicts(learner):
     """The first word says the label of one sentence, the last one that of the other; dicts become sparse rows."""

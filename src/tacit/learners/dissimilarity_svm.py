@@ -152,8 +152,7 @@ class DissimilaritySVM(LatentSVM):
             require(type(self).__name__, self.problem, oracle, ListsOutputs)
             chances = np.zeros(int(oracle.offsets[-1]))
             chances[oracle.offsets[:-1] + oracle.split(oracle.impute(self.coef_).code)[1]] = 1.0
-        elif capability(oracle, MeasuresCompleted) is not None:
-            require(type(self).__name__, self.problem, oracle, GivesTagPosteriors)
+        elif capability(oracle, MeasuresHidden) is not None and capability(oracle, GivesTagPosteriors) is not None:
             return Ragged(oracle.tag_posterior(self.theta_, is_given=True), oracle.offsets)
         else:
             needs: tuple[Need, ...] = (GivesPosteriors.hidden_posterior, ListsOutputs.known_labels)

@@ -75,7 +75,7 @@ class SequenceClass(ClassProblem):
 
     def check_schema(self, schema: Schema) -> None:
         super().check_schema(schema)
-        size, k, d = len(schema.classes), self.states, schema.n_features
+        size, k, d = len(schema.classes), int(self.states), schema.n_features
         needed: dict[str, tuple[int, ...]] = {
             "emission": (k, d) if self.tied else (size, k, d),
             "transition": (size, k, k),
@@ -88,7 +88,7 @@ class SequenceClass(ClassProblem):
         sequences = self.ensure_read(X)
         classes = read_classes(self.classes, y, sequences.offsets.size - 1)
         self.check_loss(classes)
-        size, k, d = len(classes), self.states, sequences.values.shape[1]
+        size, k, d = len(classes), int(self.states), sequences.values.shape[1]
         blocks: dict[str, tuple[int, ...]] = {
             "emission": (k, d) if self.tied else (size, k, d),
             "transition": (size, k, k),
@@ -117,20 +117,25 @@ class SequenceClass(ClassProblem):
 
     def paths(self) -> Topology:
         """Which paths of states exist."""
-        k = self.states
+        k = int(self.states)
         if self.topology == "ergodic":
             return Topology(np.ones((k, k), dtype=bool), np.ones(k, dtype=bool), np.ones(k, dtype=bool))
         step = np.arange(k)[None, :] - np.arange(k)[:, None]
-        return Topology((step >= 0) & (step <= 1 + self.skips), np.arange(k) == 0, np.arange(k) == k - 1)
+        return Topology((step >= 0) & (step <= 1 + int(self.skips)), np.arange(k) == 0, np.arange(k) == k - 1)
 
     def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
         raise NotImplementedError
 
+    @property
+    def _least(self) -> int:
+        """The tokens of the shortest path."""
+        if self.topology == "ergodic":
+            return 1
+        return 1 - (1 - int(self.states)) // (1 + int(self.skips))
+
     def _check_lengths(self, lengths: Array) -> None:
         """Refuse sequences that are too short to pass all states from left to right."""
-        if self.topology == "ergodic":
-            return
-        least = 1 + -(-(self.states - 1) // (1 + self.skips))
+        least = self._least
         if (lengths < least).any():
             i = int(np.argmax(lengths < least))
             raise ValueError(
@@ -140,13 +145,13 @@ class SequenceClass(ClassProblem):
 
     def _known_states(self, hidden: Any, offsets: Array) -> Array:
         """The known states of all tokens, checked: some path must agree with them."""
-        known = read_path(hidden, np.diff(offsets), self.states)
+        known = read_path(hidden, np.diff(offsets), int(self.states))
         pairs, first, last = self.paths()
         for i, (a, b) in enumerate(itertools.pairwise(offsets.tolist())):
             own = known[a:b]
-            reached = first & _agrees(own[0], self.states)
+            reached = first & _agrees(own[0], int(self.states))
             for state in own[1:]:
-                reached = (reached[:, None] & pairs).any(axis=0) & _agrees(state, self.states)
+                reached = (reached[:, None] & pairs).any(axis=0) & _agrees(state, int(self.states))
             if not (reached & last).any():
                 raise ValueError(
                     f"hidden[{i}] has no path with topology={self.topology!r} and skips={self.skips}; correct the "
@@ -156,9 +161,8 @@ class SequenceClass(ClassProblem):
 
     def example(self, rng: np.random.Generator) -> Example:
         classes = np.array(["down", "up"] if self.classes is None else self.classes)
-        d, k = int(rng.integers(1, 3)), self.states
-        least = 1 if self.topology == "ergodic" else 1 + -(-(k - 1) // (1 + self.skips))
-        lengths = rng.integers(least, least + 3, int(rng.integers(3, 5)))
+        d, k = int(rng.integers(1, 3)), int(self.states)
+        lengths = rng.integers(self._least, self._least + 3, int(rng.integers(3, 5)))
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         X = Ragged(rng.integers(-2, 3, (offsets[-1], d)).astype(rng.choice(["float64", "float32"])), offsets)
         y = np.concatenate([classes, rng.choice(classes, lengths.size)])[: lengths.size]

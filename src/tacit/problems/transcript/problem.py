@@ -109,7 +109,7 @@ class Transcript(Problem):
         if y is None:
             if hidden is not None:
                 raise ValueError("hidden needs y: an alignment is one of a transcript")
-            return TranscriptOracle(sequences, schema, layout=layout, lexicon=lexicon, max_edits=self.max_edits)
+            return TranscriptOracle(sequences, schema, layout=layout, lexicon=lexicon, max_edits=int(self.max_edits))
         flat, offsets = read_transcripts(y, lengths.size)
         found = find_labels(schema.classes, flat)
         labels = np.where(found < 0, len(schema.classes), found).astype(np.int64)
@@ -124,7 +124,7 @@ class Transcript(Problem):
             schema,
             layout=layout,
             lexicon=lexicon,
-            max_edits=self.max_edits,
+            max_edits=int(self.max_edits),
             labels=labels,
             label_offsets=offsets,
             known=known,
@@ -135,7 +135,7 @@ class Transcript(Problem):
 
     def layout(self, classes: Array) -> Layout:
         """States and steps for these labels."""
-        found = Layout(len(classes), self.states, self.skips, self.silence)
+        found = Layout(len(classes), int(self.states), int(self.skips), self.silence)
         if found.n_states > MAX_STATES:
             raise ValueError(f"all labels must have at most {MAX_STATES} states, got {found.n_states}; lower states=")
         return found

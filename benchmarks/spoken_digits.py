@@ -75,7 +75,6 @@ def run() -> Page:
                 people,
             )
         )
-        page.rows.append(_row("the same CRF, states by equal division", DividedCRF, GRID, rich, digit, folds, people))
         page.rows.append(
             _row("Gaussian HMM per digit (hmmlearn)", GaussianHMMs, {"states": STATES}, plain, digit, folds, people)
         )
@@ -96,8 +95,7 @@ def run() -> Page:
         "The options of the frames (bands, normalisation, squares, warps) were chosen while two of the four speakers, "
         "lucas and george, were held out, and one random third: about fifteen settings were seen. Speakers jackson and "
         "nicolas were seen once before. Speakers are in alphabetical order: george, jackson, lucas, nicolas.",
-        "A recording of an unknown speaker must be normalised by itself: the row of that CRF says what it costs. The "
-        "row of states by equal division was measured later than the others, in a run of its own.",
+        "A recording of an unknown speaker must be normalised by itself: the row of that CRF says what it costs.",
     ]
     page.notes.append(
         "Met in random folds by all learners, and with a speaker left out by all but the smooth start; the intervals "
@@ -176,22 +174,6 @@ def _means(frames: Ragged) -> np.ndarray:
     """Mean and deviation of every feature, and their squares."""
     table = np.array([np.r_[x.mean(axis=0), x.std(axis=0)] for x in frames])
     return np.hstack([table, table**2])
-
-
-class DividedCRF:
-    """A CRF trained on states that are not hidden: every recording divided equally; prediction by Viterbi."""
-
-    def __init__(self, C: float, states: int) -> None:
-        self.states = states
-        self.model = _sequence(LEARNERS["HiddenCRF"])(C, states)
-
-    def fit(self, X: Ragged, y: np.ndarray) -> DividedCRF:
-        hidden = [np.linspace(0, self.states - 1e-9, n).astype(int) for n in X.lengths]
-        self.model.fit(X, y, hidden=hidden)
-        return self
-
-    def predict(self, X: Ragged) -> np.ndarray:
-        return np.asarray(self.model.predict(X))
 
 
 class GaussianHMMs:

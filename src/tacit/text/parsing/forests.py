@@ -289,6 +289,7 @@ class ForestBuilder:
             given = grammar.rules[some], grammar.rows[some], grammar.leaves
             self.indexes.append((coarse, index_rules(*given, grammar.n_symbols, n_tags)))
         self.scores = np.exp(grammar.rule_logs), np.exp(grammar.leaf_logs + grammar.scale), np.exp(grammar.top_logs)
+        self.unseen = grammar.n_rows - 1
         self.of = grammar.coarse
         self.is_root = np.zeros(grammar.n_symbols, dtype=np.bool_)
         self.is_root[grammar.tops] = True
@@ -304,29 +305,27 @@ class ForestBuilder:
         self._inside, self._outside = np.empty(shape), np.empty(shape)
         self._active, self._n_active = np.empty(shape, dtype=np.int32), np.empty(shape[:2], dtype=np.int32)
 
-    def build(self, tags: Array, truth: Array | None = None) -> tuple[list[Array], int, bool]:
-        """The forest of a sentence: the arrays of `Forest` after `offsets`, the number of symbols of the ``truth``
-        that the threshold would have removed, and whether fragments had to be joined.
+    def build(self, tags: Array, truth: list[Array] | None = None) -> tuple[list[Array], bool]:
+        """The forest of a sentence: the arrays of `Forest` after `offsets`, and whether fragments had to be joined.
 
-        ``truth`` has first word, last word and symbol of the nodes of a tree that the forest must have.
+        ``truth`` has the arrays of a forest all trees of which the forest must have.
         """
         n = tags.size
         self._resize(n)
         keep = np.zeros((n, n + 1, self.n_coarse), dtype=np.bool_)
         charts = self._inside, self._outside, self._active, self._n_active
-        lost = 0
-        for (coarse, fine), threshold in itertools.product(self.indexes, (self.threshold, 1e-3 * self.threshold)):
+        indexes = self.indexes
+        if truth is not None:
+            symbol, first, last, rule = truth[0], truth[1], truth[2], truth[7]
+            keep[first, last, self.of[symbol]] = True
+            indexes = indexes[1:] if (rule == self.unseen).any() else indexes
+        for (coarse, fine), threshold in itertools.product(indexes, (self.threshold, 1e-3 * self.threshold)):
             total = prune_spans(tags, coarse, *self.scores, threshold, keep, *charts)
-            if truth is not None:
-                spans = truth[:, 0], truth[:, 1], self.of[truth[:, 2]]
-                is_first = fine is self.indexes[0][1] and threshold == self.threshold
-                lost = int(np.count_nonzero(~keep[spans])) if total > 0 and is_first else lost
-                keep[spans] = True
             if total > 0.0 or truth is not None:
                 found = self._fill(tags, fine, keep, self.is_root)
                 if found[0].size:
-                    return found, lost, False
-        return self._build_fragments(tags), lost, True
+                    return found, False
+        return self._build_fragments(tags), True
 
     def build_known(self, tags: Array, mask: Array) -> list[Array]:
         """The forest of the trees whose symbols a mask [first, last, coarse symbol] allows; empty if there are none.

@@ -36,6 +36,21 @@ class HeldOutTrees(NamedTuple):
     reachable: float
 
 
+class Parses(NamedTuple):
+    """Trees of sentences, and where they needed a fallback.
+
+    Attributes
+    ----------
+    trees : one per sentence
+    fragments : positions of sentences that the grammar does not cover: their trees are rows of fragments
+    new_tags : tags that training did not have, which are read as its most frequent one
+    """
+
+    trees: list[str]
+    fragments: list[int]
+    new_tags: list[str]
+
+
 @estimator
 class Parser(Application):
     """Parse sentences by an averaged latent SVM on trees (`tacit.problems.Tree`), with features of spans.
@@ -119,8 +134,14 @@ class Parser(Application):
 
     def predict(self, X: Any) -> list[str]:
         """The trees of sentences: lists of words, or of pairs (word, tag)."""
+        return self.parse(X).trees
+
+    def parse(self, X: Any) -> Parses:
+        """As `predict`, and which sentences needed a fallback."""
         check_is_fitted(self)
-        return [str(tree) for tree in self.model_.predict(self._tag(X))]
+        oracle: Any = self.model_.problem.bind(self._tag(X), None, self.model_.schema_)
+        trees = oracle.decode(oracle.predict(self.model_.coef_).code)[0].tolist()
+        return Parses(trees, oracle.glued, oracle.new_tags)
 
     def score(self, trees: Any) -> float:
         """Labelled F1 of trees that are predicted from the words and tags of these."""
@@ -150,8 +171,8 @@ class Parser(Application):
         texts = [str(text) for text in entries("trees", trees, "a list of bracketed trees")]
         tagged = [read_leaves(text, f"trees[{i}]") for i, text in enumerate(texts)]
         found = self.predict([[word for word, _ in own] for own in tagged])
-        oracle: Any = self.model_.problem.bind(tagged, texts, self.model_.schema_)
-        return HeldOutTrees(texts, found, parse_scores(texts, found), oracle.reachable)
+        oracle: Any = self.model_.problem.bind(tagged, None, self.model_.schema_)
+        return HeldOutTrees(texts, found, parse_scores(texts, found), oracle.reachable(texts))
 
     def _tag(self, X: Any) -> list[list[tuple[str, str]]]:
         """Sentences as pairs of word and tag; those without tags are tagged."""

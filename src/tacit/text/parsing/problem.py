@@ -49,7 +49,8 @@ class Tree(Problem):
 
     Parameters
     ----------
-    states : sub-categories per symbol; or a dict from symbols to numbers, 1 for those that it does not have
+    states : sub-categories per symbol; or a dict from symbols ("NP", "@NP" for parts of cut rules, "/NN" for tags) to
+        numbers, 1 for those that it does not have
     vertical : how many labels a symbol has, from that of its node upwards; 2 adds the parent's (Klein & Manning 2003)
     horizontal : how many siblings before it the part of a cut rule knows
     spans : whether spans and their splits have weights for the words and tags at their ends, beside them, and for their
@@ -112,8 +113,12 @@ class Tree(Problem):
         """How many sub-categories every symbol has."""
         if not isinstance(self.states, Mapping):
             return np.full(grammar.n_symbols, int(self.states))
-        limits = read_limits(self.states)
-        return np.array([limits.get(name, 1) for name in grammar.symbols.tolist()])
+        limits, names = read_limits(self.states), grammar.symbols.tolist()
+        if limits and not limits.keys() & set(names):
+            raise ValueError(
+                f"states must name symbols of the training trees ({shorten(names)}), got {shorten(limits)}"
+            )
+        return np.array([limits.get(name, 1) for name in names])
 
     def _known_parts(self, trees: list[Node]) -> list[tuple[Node, bool]]:
         """Trees whose rules a grammar may have, and whether each is a whole one: complete trees, and complete parts of

@@ -11,8 +11,9 @@ from tacit.data.arrays import Array, Rows
 from tacit.oracle import Assignment, Schema
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.text.parsing.brackets import Node, list_spans
-from tacit.text.parsing.forests import Forest, ForestBuilder, forest_of_codes, join_forests
-from tacit.text.parsing.grammar import Grammar, binarise, encode_tree
+from tacit.text.parsing.codes import encode_tree, forest_of_codes
+from tacit.text.parsing.forests import Forest, ForestBuilder, join_forests
+from tacit.text.parsing.grammar import Grammar, binarise
 from tacit.text.parsing.inference import Scored, Weights, best_trees, sum_trees
 from tacit.text.parsing.known import KnownPart, is_complete, read_known
 from tacit.text.parsing.packed import Packed, Tokens, TrueSpans, Vocabulary, add_spans, label_table, pack, score_spans

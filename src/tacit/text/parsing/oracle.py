@@ -13,9 +13,9 @@ from tacit.oracle.capabilities import Expectations, OnlinePass
 from tacit.oracle.cells import one_coef_each
 from tacit.oracle.slack_search import LossLevels
 from tacit.text.parsing.brackets import format_tree, list_spans
+from tacit.text.parsing.codes import decode_tree
 from tacit.text.parsing.forest_oracle import ForestOracle, reverse_each
 from tacit.text.parsing.forests import Forest
-from tacit.text.parsing.grammar import decode_tree
 from tacit.text.parsing.inference import Scored, best_trees
 from tacit.text.parsing.known import is_complete, read_states, read_true_trees
 from tacit.text.parsing.packed import Packed, TrueSpans, label_table

@@ -32,7 +32,8 @@ ROWS: list[tuple[str, Any, int]] = [
     (COUNTED, 1, 5),
     ("HiddenCRF", 1, 3),
     ("HiddenCRF", 2, 3),
-    ("SVM, span features", 1, 1),
+    ("SVM, span features", 1, 2),
+    (MARKED, 1, 2),
 ]
 """Learner, sub-categories, and on how many folds it is measured; the first is a split of 80 and 20 % of documents."""
 EARLIER = [
@@ -40,14 +41,12 @@ EARLIER = [
     ("SVM", 1, 2, 66.1, "", "-0.5 ± 1.0", 21, 257),
     ("SVM", 2, 2, 70.5, "", "+3.9 ± 1.4", 21, 255),
     ("SVM", 4, 1, 72.2, "", "+5.1", 22, 190),
-    (MARKED, 1, 1, 76.0, "", "+8.9", 1, 130),
 ]
 """Rows of an earlier run of this benchmark, whose scores of words alone were counted by other rules."""
-SMALL: list[tuple[str, Any]] = [
+SMALL: list[tuple[str, Any]] = [  # not yet measured: (SPLIT, "up to 4")
     (COUNTED, 1),
     *(("HiddenCRF", states) for states in (1, 2, 4, 8)),
     *((name, 2) for name in EM),
-    (SPLIT, "up to 4"),
     *(("SVM", states) for states in (1, 2, 4, 8)),
     *((name, 2) for name in STARTS),
 ]
@@ -86,11 +85,19 @@ def run() -> Page:
         "+4.6 points with the SVM, and by +0.0 and +0.9 with span features. So with span features they do not help "
         "clearly."
     )
+    page.notes.append(
+        "Rows of a fifth: EM makes 5 steps; rows named LatentSVM are batch fits of at most 3 iterations with tol=0.05. "
+        "One fold has no interval: differences of a point mean nothing. The smooth start is below the start by contexts "
+        "there, and the hidden CRF has no gain from more than two sub-categories. A parent's label in every symbol "
+        "(vertical 2) helps the counted grammar more than two sub-categories help the hidden CRF."
+    )
     page.notes += keep("parsing", ("growth",), lambda: _growth(_read_documents()))
     page.notes.append(
         "`min_count`, the number of epochs and that sub-categories and span features go together were chosen on ten "
         "documents of the training part of the first fold, looked at about 15 times. These are test documents of other "
-        "folds. Earlier one other split of the same documents was looked at about ten times."
+        "folds. Earlier one other split of the same documents was looked at about ten times. Not measured: split and "
+        "merge; from all trees 8 sub-categories, EM and starts of the latent SVM; with vertical markovisation any "
+        "learner but counting."
     )
     return page
 

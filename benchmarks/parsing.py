@@ -87,7 +87,7 @@ def run() -> Page:
     )
     page.notes.append(
         "Rows of a fifth: EM makes 5 steps; rows named LatentSVM are batch fits of at most 3 iterations with tol=0.05. "
-        "One fold has no interval: differences of a point mean nothing. The smooth start is below the start by contexts "
+        "One fold has no interval: differences of a point mean nothing. The smooth start is below that by contexts "
         "there, and the hidden CRF has no gain from more than two sub-categories. A parent's label in every symbol "
         "(vertical 2) helps the counted grammar more than two sub-categories help the hidden CRF."
     )

@@ -15,6 +15,7 @@ from tacit.problems import Tree
 from tacit.solvers import Subgradient
 from tacit.text import parse_scores, read_trees, split_path
 from tacit.text.parsing.brackets import format_tree, list_spans, parse_tree
+from tacit.text.parsing.command import read_sentences
 from tacit.text.parsing.problem import _Listing
 
 TREES = [
@@ -41,6 +42,7 @@ X = [tagged(text) for text in TREES]
         ("", "one bracketed tree"),
         ("(S (N a b))", "one word"),
         ("(S (-NONE- *))", "no words"),
+        ("(S (@NP (N a) (N b)))", "label"),
         (None, "bracketed text"),
         ("(S " * 500 + "(N a)" + ")" * 500, "brackets"),
         ("(S " + "(N a) " * 300 + ")", "words"),
@@ -180,7 +182,7 @@ def fits(tree, partial):
         same = [own for own in around if own[3] - own[2] == innermost]
         outside = [own for own in around if own[3] - own[2] > innermost]
         is_same_span = innermost == j - i
-        is_open = any(own[1] for own in same)
+        is_open = any(own[1] for own in same) if is_same_span else same[-1][1]
         if is_same_span and outside:
             is_open |= min(outside, key=lambda own: own[3] - own[2])[1]
         if not is_open:
@@ -316,3 +318,110 @@ def test_scores_of_a_case_counted_by_hand():
         "VP": (1, 1, 0),
         "ADVP": (0, 1, 0),
     }
+
+
+def test_true_tags_say_what_punctuation_is():
+    true = ["(S (NP (N a)) (, ,) (VP (V b) (NP (N c))))"]
+    assert parse_scores(true, ["(S (NP (N a)) (N ,) (VP (V b) (NP (N c))))"]).overall.f1 == 1.0
+
+
+def test_states_of_symbols_that_do_not_occur():
+    y = ["(S (NP (NP (N a)) (N b)) (V b))", "(S (NP (N a) (N b)) (V b))"]
+    sentences = [tagged(text) for text in y]
+    problem = Tree(states={"NP": 2, "XP": 3}, spans=False, min_count=1)
+    schema = problem.schema(sentences, y)
+    oracle, listing = problem.bind(sentences, y, schema), _Listing(problem, schema)
+    w = np.random.default_rng(0).standard_normal(oracle.n_params)
+    every = [float(listing.joint_feature(sentences[0], t, h) @ w) for t, h in listing.outputs(sentences[0])]
+    np.testing.assert_allclose(oracle.predict(w).value[0], max(every))
+    with pytest.raises(ValueError, match="states"):
+        HiddenCRF(Tree(states={"XP": 3}), verbose=0).fit(sentences, y)
+    with pytest.raises(ValueError, match="hidden"):
+        problem.bind(sentences[:1], y[:1], schema).encode(y[:1], [np.full(5, 1)])
+
+
+def test_what_is_known_is_among_all_trees():
+    y = ["(S (NP (D a) (N b)) (V c))", "(S (D a) (NP (D a) (N b)) (V c))", "(S (NP? (D a) (D a) (N b)) (V c))"]
+    sentences = [tagged(text) for text in y]
+    problem = Tree(spans=False)  # the last needs a longer rule, but the rules of the others derive its words, too
+    oracle = problem.bind(sentences, y, problem.schema(sentences, y))
+    sums = oracle.expectations(np.zeros(oracle.n_params), free=0.0, truth=0.0)
+    np.testing.assert_allclose(sums.free[2], np.log(2))
+    np.testing.assert_allclose(sums.truth, 0.0, atol=1e-12)
+
+
+def test_what_the_grammar_lacks_is_not_within_reach():
+    problem = Tree(spans=False)
+    oracle = problem.bind([X[1]], None, problem.schema(X, TREES))
+    assert oracle.reachable([TREES[1]]) == 1.0
+    assert oracle.reachable(["(S (NP (PRP it)) (NP (VBZ sleeps)))"]) == 2 / 3
+
+
+def test_parses_tell_their_fallbacks():
+    parser = Parser(epochs=1, verbose=0).fit(TREES)
+    found = parser.parse([X[1], [("b", "VBZ"), ("it", "PRP"), ("b", "VBZ")], [("it", "PRP"), ("x", "NEW")]])
+    assert found.trees[0] == format_tree(parse_tree(TREES[1]))
+    assert (found.fragments[0], found.new_tags) == (1, ["NEW"])
+
+
+def test_files_of_running_text_and_of_columns(tmp_path):
+    for text in ("The dog sleeps. It sees a cat.\n", "The\ndog\nsleeps\n.\n\nIt\nsees\na\ncat\n.\n"):
+        (tmp_path / "new.txt").write_text(text, encoding="utf-8")
+        assert read_sentences(tmp_path / "new.txt") == [["The", "dog", "sleeps", "."], ["It", "sees", "a", "cat", "."]]
+    row = "1\tdog\tdog\tNOUN\tNN\t_\t0\troot\t_\t_\n\n"
+    (tmp_path / "new.conllu").write_text(row, encoding="utf-8")
+    assert read_sentences(tmp_path / "new.conllu") == [[("dog", "NN")]]
+
+
+def random_tree(rng, words):
+    """A bracketed tree of these words with two tags and three categories."""
+    if len(words) == 1:
+        tree = f"({rng.choice(['N', 'V'])} {words[0]})"
+        return f"({rng.choice(['NP', 'VP'])} {tree})" if rng.random() < 0.4 else tree
+    cuts = np.sort(rng.choice(np.arange(1, len(words)), rng.integers(1, min(len(words), 3)), replace=False))
+    parts = [random_tree(rng, part) for part in np.split(np.array(words), cuts)]
+    tree = f"({rng.choice(['S', 'NP', 'VP'])} {' '.join(parts)})"
+    return f"(S {tree})" if rng.random() < 0.2 else tree
+
+
+def open_brackets(rng, node, is_open=True):
+    """The tree with some labels unknown or open, and some brackets inside of those left out, as text."""
+    if node.word is not None:
+        return format_tree(node)[6:-1]
+    draw = rng.random()
+    inside = " ".join(open_brackets(rng, child, draw < 0.6) for child in node.children)
+    if is_open and draw < 0.2:
+        return inside
+    return f"({'?' if draw < 0.4 else node.label + '?' * (draw < 0.6)} {inside})"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sums_and_the_best_trees_are_those_of_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    y = [format_tree(parse_tree(random_tree(rng, ["a", "b", "a", "b"][: rng.integers(1, 5)]))) for _ in range(3)]
+    partial = f"(? {open_brackets(rng, parse_tree(y[0]))})"
+    y.append(partial)
+    sentences = [tagged(text) for text in y]
+    problem = Tree(
+        states=[1, 2, {"NP": 3, "S": 2, "/N": 2, "/V": 2}][seed % 3],
+        vertical=int(rng.integers(1, 4)),
+        horizontal=int(rng.integers(0, 3)),
+        spans=seed % 2 == 0,
+        min_count=1,
+        prune=0.0,
+    )
+    schema = problem.schema(sentences, y)
+    oracle, listing = problem.bind(sentences, y, schema), _Listing(problem, schema)
+    w = rng.standard_normal(oracle.n_params)
+    sums = {power: oracle.expectations(w, free=1.0, truth=1.0, power=power) for power in (0.5, 2.0)}
+    found, few = oracle.predict(w), oracle.best_outputs(w, 3)
+    for i, x in enumerate(sentences):
+        every = [(str(t), float(listing.joint_feature(x, t, h) @ w)) for t, h in listing.outputs(x)]
+        right = [v for t, v in every if (fits(t, partial) if i == 3 else t == y[i])]
+        np.testing.assert_allclose(found.value[i], max(v for _, v in every), atol=1e-10)
+        for power, own in sums.items():
+            np.testing.assert_allclose(own.free[i], np.logaddexp.reduce([power * v for _, v in every]), atol=1e-9)
+            np.testing.assert_allclose(own.truth[i], np.logaddexp.reduce([power * v for v in right]), atol=1e-9)
+        best = {tree: max(v for t, v in every if t == tree) for tree, _ in every}
+        want = sorted(best.values(), reverse=True)[:3]
+        np.testing.assert_allclose(few.value[i][: len(want)], want, atol=1e-10)

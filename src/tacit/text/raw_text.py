@@ -14,6 +14,7 @@ from tacit.data.arrays import Array
 from tacit.data.lines import one_line
 from tacit.data.parameters import entries, is_whole, shorten
 from tacit.data.reading import MAX_BYTES, find_file, quote, read_text
+from tacit.data.text_files import TextReader
 
 _EN = """mr mrs ms messrs mme mlle dr prof rev hon gen col maj capt lt sgt cmdr gov sen rep pres st ste mt ft jr sr esq
 vs viz cf al etc approx dept est fig figs vol vols pp ed eds corp inc ltd co bros univ jan feb aug sept oct nov dec"""
@@ -132,6 +133,12 @@ def read_raw_text(path: str | os.PathLike[str], *, max_bytes: Any = MAX_BYTES) -
 def is_raw_text(path: Any) -> bool:
     """Whether a path is named as raw text: it ends in ``.txt`` or ``.txt.gz``."""
     return str(path).removesuffix(".gz").endswith(".txt")
+
+
+def has_columns(path: str | os.PathLike[str]) -> bool:
+    """Whether a text file has columns: every line has a tab, or none has two words."""
+    lines = [line for _, line in TextReader(find_file(path, "a text file")).lines() if line.strip()]
+    return all("\t" in line.strip() for line in lines) or all(len(line.split()) < 2 for line in lines)
 
 
 def stand_off(text: str, spans: Iterable[tuple[int, int, str]]) -> str:

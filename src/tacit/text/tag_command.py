@@ -162,21 +162,15 @@ class Words(NamedTuple):
 
 def _read_words(path: Path, columns: dict[str, Any]) -> Words:
     """Read raw text, or columns; a .txt file with at most one word in every line, or with tabs, has columns."""
-    from tacit.text.raw_text import is_raw_text, read_raw_text
+    from tacit.text.raw_text import has_columns, is_raw_text, read_raw_text
     from tacit.text.tagged_words import read_tagged
 
-    if is_raw_text(path) and not _has_columns(path):
+    if is_raw_text(path) and not has_columns(path):
         if columns["extra"]:
             raise ValueError(f"{path} is raw text, without the columns of --features; give a file that has them")
         raw = read_raw_text(path)
         return Words(raw.words, raw)
     return Words(read_tagged(path, **columns).words, None)
-
-
-def _has_columns(path: Path) -> bool:
-    """Whether every line has a tab, or none has two words."""
-    lines = [line for _, line in TextReader(path).lines() if line.strip()]
-    return all("\t" in line.strip() for line in lines) or all(len(line.split()) < 2 for line in lines)
 
 
 def _write_tags(folder: Any, others: Words, tagger: Tagger) -> list[Any]:

@@ -44,9 +44,7 @@ def escape(text: str) -> str:
 
 def clean_label(label: str) -> str:
     """A category without its functions and indices: "NP-SBJ=2" is "NP"; "-LRB-" stays."""
-    if label.startswith("-"):
-        return label
-    return re.split("[-=|^+@/]", label)[0]
+    return label if re.fullmatch("-[^-=|^+@/]+-", label) else re.split("[-=|^+@/]", label)[0]
 
 
 def split_brackets(text: str, name: str) -> Iterator[str]:
@@ -116,6 +114,8 @@ def _make_node(parts: list[Any], name: str) -> Node | None:
     if not rest:
         raise ValueError(f"{name} has ({label}), a bracket without a word; write (TAG word)")
     children = tuple(part for part in rest if part is not None)
+    if label and not clean_label(label):
+        raise ValueError(f"{name} has the label {shorten(label)}, which does not begin with a category; rename it")
     return Node(clean_label(label) or ROOT, children) if children else None
 
 

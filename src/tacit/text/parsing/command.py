@@ -54,7 +54,8 @@ def parse(
     in NP-SBJ, and empty elements are left out.
 
     --predict has a word and its tag per line and an empty line after each sentence; a word alone is tagged first. Of
-    files named .conllu the fifth column is the tag. Of files named .ptb, words and tags of the trees are read.
+    files named .conllu the fifth column is the tag. Of files named .ptb, words and tags of the trees are read. Files
+    named .txt without such lines have running text, which is split into sentences and words.
 
     Writes trees.ptb for the sentences of --predict, model.tacit, scores.tsv, report.html with drawn trees, and
     run.json. Files may be gzipped.
@@ -70,7 +71,7 @@ def parse(
     with run.writing(*train, wanted, test) as folder:
         known = [tree for path in train for tree in read_trees(path)]
         tested = None if test is None else read_trees(test)
-        others = None if wanted is None else read_sentences(wanted)
+        sentences = None if wanted is None else read_sentences(wanted)
         if tested is None and len(known) < 2:
             raise ValueError(f"{train[0]} has only one tree; add another to test on, or give --test")
         parser = Parser(**options, random_state=run.seed, verbose=run.verbose)
@@ -81,13 +82,12 @@ def parse(
         run.note_status(parser.status_)
         parser.save(folder.path("model.tacit"))
         folder.write_text("scores.tsv", _score_lines(found.scores))
-        if others is not None:
-            folder.write_text("trees.ptb", "".join(f"{tree}\n" for tree in parser.predict(others)))
+        others = None if sentences is None else _parse_to_file(folder, parser, sentences)
         names = ", ".join(map(str, train))
         folder.write_text("report.html", render(_page(parser, found, len(known), names, test, others)))
         overall = found.scores.overall
         run.record(f1=overall.f1, precision=overall.precision, recall=overall.recall, trees=len(known))
-    parsed = f"trees of {count_noun(0 if others is None else len(others), 'sentence')}, "
+    parsed = f"trees of {count_noun(0 if others is None else len(others.trees), 'sentence')}, "
     then = "" if others else "; parse other sentences with --predict FILE"
     learned = f"learned from {count_noun(len(known), 'tree')}"
     run.finish(parsed + learned, f"held-out {_quality(found.scores)}", f"open {run.out / 'report.html'}{then}")
@@ -97,9 +97,12 @@ def read_sentences(path: Path) -> list[Any]:
     """Sentences of a file: lists of words, or of pairs (word, tag) where all words of a sentence have a tag."""
     from tacit.text.parsing.brackets import read_trees
     from tacit.text.parsing.parser import read_leaves
+    from tacit.text.raw_text import has_columns, is_raw_text, read_raw_text
     from tacit.text.tagged_words import read_conllu, read_two_columns
 
     name = path.name.removesuffix(".gz")
+    if is_raw_text(path) and not has_columns(path):
+        return list(read_raw_text(path).words)
     if name.endswith(".ptb"):
         return [read_leaves(tree, f"{path}, tree {i}") for i, tree in enumerate(read_trees(path), 1)]
     found = read_conllu(path, tag="xpos") if name.endswith(".conllu") else read_two_columns(path)
@@ -117,17 +120,37 @@ def _parse_new(run: CommandRun, model: Path, train: tuple[Path, ...], wanted: Pa
     if wanted is None:
         raise click.UsageError("--model must have sentences to parse; give --predict FILE")
     with run.writing(model, wanted) as folder:
-        trees = parser.predict(read_sentences(wanted))
-        folder.write_text("trees.ptb", "".join(f"{tree}\n" for tree in trees))
-        facts = Facts([("sentences of", f"{wanted}: {len(trees):,}"), ("model", str(model))])
+        found = _parse_to_file(folder, parser, read_sentences(wanted))
+        trees = found.trees
+        facts = Facts([("sentences of", f"{wanted}: {len(trees):,}"), ("model", str(model)), *_fallbacks(found)])
         note = Prose("Nothing was learned in this run. The report of the run that learned the model has its quality.")
         short = [node for node in map(parse_tree, trees) if count_words(node) <= MAX_DRAWN_WORDS][:MAX_DRAWN]
         drawn = [Figure(draw_tree(node)) for node in short]
         sections = [Section("What was found", [facts, note]), Section("First trees", drawn)]
         folder.write_text("report.html", render(Page("Trees", f"{len(trees):,} sentences", sections=sections)))
-        run.record(sentences=len(trees))
-    found = f"trees of {count_noun(len(trees), 'sentence')}"
-    run.finish(found, f"quality: see the report beside {model}", f"open {run.out / 'trees.ptb'}")
+        run.record(sentences=len(trees), in_fragments=len(found.fragments), new_tags=found.new_tags)
+    run.finish(
+        f"trees of {count_noun(len(trees), 'sentence')}",
+        f"quality: see the report beside {model}",
+        f"open {run.out / 'trees.ptb'}",
+    )
+
+
+def _parse_to_file(folder: Any, parser: Any, sentences: list[Any]) -> Any:
+    """Parse sentences, and write their trees."""
+    found = parser.parse(sentences)
+    folder.write_text("trees.ptb", "".join(f"{tree}\n" for tree in found.trees))
+    return found
+
+
+def _fallbacks(found: Any) -> list[tuple[str, str]]:
+    """What a report tells of sentences that the training trees do not cover."""
+    n, facts = len(found.fragments), []
+    if n:
+        facts.append(("in fragments", f"{count_noun(n, 'sentence')}: no rules cover the whole, so it is cut"))
+    if found.new_tags:
+        facts.append(("new tags", f"{', '.join(found.new_tags)}: read as the most frequent tag"))
+    return facts
 
 
 def _quality(scores: Any) -> str:
@@ -156,7 +179,8 @@ def _page(parser: Any, found: Any, n_trees: int, train: str, test: Path | None, 
             ("exactly right", f"{scores.exact:.1%}"),
             ("spans within reach", f"{found.reachable:.1%}: the grammar and the coarse pass leave them"),
             ("hidden sub-categories per category", parser.states),
-            ("predictions", "none" if others is None else f"trees.ptb, {len(others):,} trees"),
+            ("predictions", "none" if others is None else f"trees.ptb, {len(others.trees):,} trees"),
+            *([] if others is None else _fallbacks(others)),
         ]
     )
     columns = [Column("category")]

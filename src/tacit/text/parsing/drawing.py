@@ -17,14 +17,14 @@ MAX_NAME = 18
 
 
 def draw_tree(tree: Node, wrong: frozenset[tuple[str, int, int]] = frozenset()) -> Markup:
-    """A tree as SVG in its own size, which scrolls; labelled spans in ``wrong`` are in the colour of mistakes.
+    """A tree as SVG in its own size, which scrolls; labelled spans in ``wrong`` are in the colour of mistakes. Words
+    are below their brackets, so that no lines cross.
 
     >>> from tacit.text.parsing.brackets import parse_tree
     >>> "<svg" in draw_tree(parse_tree("(NP (DT a) (NN dog))"))
     True
     """
     parts: list[str] = []
-    depth = _depth(tree)
     state = {"x": float(GAP), "word": 0}
 
     def text(x: float, y: float, content: str, style: str = "") -> str:
@@ -34,20 +34,22 @@ def draw_tree(tree: Node, wrong: frozenset[tuple[str, int, int]] = frozenset()) 
         ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
         return f'<line {ends} stroke="currentColor" stroke-opacity="0.4"/>'
 
-    def visit(node: Node, level: int) -> tuple[float, float]:
+    def visit(node: Node, level: int, letters: int = 0) -> tuple[float, float]:
+        # letters: of the longest label of the chain above
+        y = ROW * level
+        letters = max(letters, len(node.label))
         if node.word is not None:
             word = node.word if len(node.word) <= MAX_NAME else node.word[: MAX_NAME - 1] + "…"
-            width = LETTER * max(len(word), len(node.label)) + GAP
+            width = LETTER * max(len(word), letters) + GAP
             x = state["x"] + width / 2
             state["x"] += width
             state["word"] += 1
-            y = ROW * (depth - 1)
             parts.append(text(x, y, node.label))
             parts.append(text(x, y + 16, word, "font-weight: 600"))
             return x, y
         first = int(state["word"])
-        y = ROW * level
-        ends = [visit(child, level + 1) for child in node.children]
+        letters = letters if len(node.children) == 1 else 0
+        ends = [visit(child, level + 1, letters) for child in node.children]
         x = (ends[0][0] + ends[-1][0]) / 2
         parts.extend(line(x, y + 4, a, b - 12) for a, b in ends)
         is_wrong = (node.label, first, int(state["word"])) in wrong
@@ -55,7 +57,7 @@ def draw_tree(tree: Node, wrong: frozenset[tuple[str, int, int]] = frozenset()) 
         return x, y
 
     visit(tree, 1)
-    width, height = state["x"] + GAP, ROW * depth
+    width, height = state["x"] + GAP, ROW * _depth(tree)
     title = f"tree of {count_words(tree)} words"
     return Markup(
         f'<div style="overflow-x: auto"><svg viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" height="{height}" '

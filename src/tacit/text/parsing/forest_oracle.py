@@ -11,8 +11,9 @@ from tacit.data.arrays import Array, Rows
 from tacit.oracle import Assignment, Schema
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.text.parsing.brackets import Node, list_spans
-from tacit.text.parsing.forests import Forest, ForestBuilder, forest_of_codes, join_forests
-from tacit.text.parsing.grammar import Grammar, binarise, encode_tree
+from tacit.text.parsing.codes import encode_tree, forest_of_codes
+from tacit.text.parsing.forests import Forest, ForestBuilder, join_forests
+from tacit.text.parsing.grammar import Grammar, binarise
 from tacit.text.parsing.inference import Scored, Weights, best_trees, sum_trees
 from tacit.text.parsing.known import KnownPart, is_complete, read_known
 from tacit.text.parsing.packed import Packed, Tokens, TrueSpans, Vocabulary, add_spans, label_table, pack, score_spans
@@ -57,7 +58,7 @@ class ForestOracle(PartsOracle):
         trees: list[Node] | None = None,
     ) -> None:
         offsets = 2 * tokens.offsets - np.arange(tokens.offsets.size)
-        self.n_states = int(limits.max())
+        self.n_states = schema.blocks["leaf"][1]
         super().__init__(schema, offsets, 2 * grammar.n_symbols * self.n_states)
         self._limits = limits
         self._has_limits = bool((limits < self.n_states).any())
@@ -77,16 +78,15 @@ class ForestOracle(PartsOracle):
             self._partial = {i: read_known(tree) for i, tree in enumerate(trees) if not is_complete(tree)}
             self.completes_labels = bool(self._partial)
             true = self._build_true(trees, builder)
-        self.n_pruned, self.n_true = 0, sum(part[0].size for part in true)
-        """How many nodes of the true trees the coarse pass would have removed, of how many."""
         self.glued: list[int] = []
         """Sentences that the grammar does not derive."""
+        self.new_tags = sorted({tag for own in tags for tag in own} - set(grammar.tags.tolist()))
+        """Tags that the grammar does not have."""
         parts = []
         for i in range(self.n_samples):
-            own = np.stack([true[i][1], true[i][2], true[i][0]], axis=1) if true else None
-            found, lost, is_glued = builder.build(tokens.tag[tokens.offsets[i] : tokens.offsets[i + 1]], own)
+            own = tokens.tag[tokens.offsets[i] : tokens.offsets[i + 1]]
+            found, is_glued = builder.build(own, true[i] if true else None)
             parts.append(found)
-            self.n_pruned += lost
             if is_glued:
                 self.glued.append(i)
         self._forest = self._pack(join_forests(parts), tokens)

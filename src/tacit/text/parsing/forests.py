@@ -289,6 +289,7 @@ class ForestBuilder:
             given = grammar.rules[some], grammar.rows[some], grammar.leaves
             self.indexes.append((coarse, index_rules(*given, grammar.n_symbols, n_tags)))
         self.scores = np.exp(grammar.rule_logs), np.exp(grammar.leaf_logs + grammar.scale), np.exp(grammar.top_logs)
+        self.unseen = grammar.n_rows - 1
         self.of = grammar.coarse
         self.is_root = np.zeros(grammar.n_symbols, dtype=np.bool_)
         self.is_root[grammar.tops] = True
@@ -304,29 +305,27 @@ class ForestBuilder:
         self._inside, self._outside = np.empty(shape), np.empty(shape)
         self._active, self._n_active = np.empty(shape, dtype=np.int32), np.empty(shape[:2], dtype=np.int32)
 
-    def build(self, tags: Array, truth: Array | None = None) -> tuple[list[Array], int, bool]:
-        """The forest of a sentence: the arrays of `Forest` after `offsets`, the number of symbols of the ``truth``
-        that the threshold would have removed, and whether fragments had to be joined.
+    def build(self, tags: Array, truth: list[Array] | None = None) -> tuple[list[Array], bool]:
+        """The forest of a sentence: the arrays of `Forest` after `offsets`, and whether fragments had to be joined.
 
-        ``truth`` has first word, last word and symbol of the nodes of a tree that the forest must have.
+        ``truth`` has the arrays of a forest all trees of which the forest must have.
         """
         n = tags.size
         self._resize(n)
         keep = np.zeros((n, n + 1, self.n_coarse), dtype=np.bool_)
         charts = self._inside, self._outside, self._active, self._n_active
-        lost = 0
-        for (coarse, fine), threshold in itertools.product(self.indexes, (self.threshold, 1e-3 * self.threshold)):
+        indexes = self.indexes
+        if truth is not None:
+            symbol, first, last, rule = truth[0], truth[1], truth[2], truth[7]
+            keep[first, last, self.of[symbol]] = True
+            indexes = indexes[1:] if (rule == self.unseen).any() else indexes
+        for (coarse, fine), threshold in itertools.product(indexes, (self.threshold, 1e-3 * self.threshold)):
             total = prune_spans(tags, coarse, *self.scores, threshold, keep, *charts)
-            if truth is not None:
-                spans = truth[:, 0], truth[:, 1], self.of[truth[:, 2]]
-                is_first = fine is self.indexes[0][1] and threshold == self.threshold
-                lost = int(np.count_nonzero(~keep[spans])) if total > 0 and is_first else lost
-                keep[spans] = True
             if total > 0.0 or truth is not None:
                 found = self._fill(tags, fine, keep, self.is_root)
                 if found[0].size:
-                    return found, lost, False
-        return self._build_fragments(tags), lost, True
+                    return found, False
+        return self._build_fragments(tags), True
 
     def build_known(self, tags: Array, mask: Array) -> list[Array]:
         """The forest of the trees whose symbols a mask [first, last, coarse symbol] allows; empty if there are none.
@@ -434,92 +433,3 @@ def join_forests(parts: list[list[Array]]) -> Forest:
     tops = np.concatenate([part[8] for part in parts])
     joined: Any = offsets, *columns, np.concatenate([*edges, shifts[-1:]]), *pairs, tops
     return Forest(*joined)
-
-
-@kernel
-def unfold_codes(
-    code: Array,
-    offsets: Array,
-    tags: Array,
-    n_states: int,
-    glue: int,
-    rule_keys: Array,
-    rows: Array,
-    leaf_keys: Array,
-    n_symbols: int,
-    n_tags: int,
-    forest: Forest,
-    states: Array,
-    stack: Array,
-) -> int:
-    """Fill the forests of codes, one tree each; −1, or the first sentence whose code is not a tree of its words.
-
-    ``offsets`` cut the code; the words of a sentence of length m begin at ``(offsets + sentence) / 2`` for codes of
-    2m − 1 integers. Nodes are in the reverse of preorder, so that children come before parents.
-    """
-    _, symbol, first, last, leaf, edges, left, right, rule, is_top = forest
-    edges[0] = 0
-    n_edges = 0
-    for s in range(offsets.size - 1):
-        start, size = offsets[s], offsets[s + 1] - offsets[s]
-        word = (offsets[s + 1] + s + 1) // 2  # words end here
-        n = (size + 1) // 2
-        depth = 0
-        position = n
-        for k in range(size - 1, -1, -1):
-            value = code[start + k]
-            at = start + size - 1 - k
-            number = value >> 1
-            own = number // n_states
-            symbol[at], states[at], is_top[at] = own, number % n_states, k == 0
-            if value & 1:
-                if position == 0:
-                    return s
-                position -= 1
-                key = own * n_tags + tags[word - n + position]
-                p = np.searchsorted(leaf_keys, key)
-                if p == leaf_keys.size or leaf_keys[p] != key:
-                    return s
-                first[at], last[at], leaf[at] = position, position + 1, p
-            else:
-                if depth < 2:
-                    return s
-                a, b = stack[depth - 1], stack[depth - 2]
-                depth -= 2
-                key = (own * n_symbols + symbol[start + a]) * n_symbols + symbol[start + b]
-                p = np.searchsorted(rule_keys, key)
-                if own == glue:
-                    rule[n_edges] = -1
-                elif p == rule_keys.size or rule_keys[p] != key:
-                    return s
-                else:
-                    rule[n_edges] = rows[p]
-                first[at], last[at], leaf[at] = first[start + a], last[start + b], -1
-                left[n_edges], right[n_edges] = a, b
-                n_edges += 1
-            stack[depth] = at - start
-            depth += 1
-            edges[at + 1] = n_edges
-        if depth != 1 or position != 0:
-            return s
-    return -1
-
-
-def forest_of_codes(
-    code: Array, offsets: Array, tags: Array, n_states: int, grammar: Grammar
-) -> tuple[Forest, Array, int]:
-    """Forests of one tree per sentence, the states of their nodes, and the first bad sentence or −1."""
-    total, n = int(offsets[-1]), offsets.size - 1
-    nodes: Any = [np.empty(total, dtype=np.int32) for _ in range(4)]
-    pairs: Any = [np.empty((total - n) // 2, dtype=np.int32) for _ in range(3)]
-    edges, tops = np.empty(total + 1, dtype=np.int64), np.empty(total, dtype=np.bool_)
-    parts: Any = offsets - offsets[0], *nodes, edges, *pairs, tops
-    forest = Forest(*parts)
-    n_symbols, n_tags = grammar.n_symbols, max(grammar.tags.size, 1)
-    rules = grammar.rules.astype(np.int64)
-    rule_keys = (rules[:, 0] * n_symbols + rules[:, 1]) * n_symbols + rules[:, 2]
-    leaf_keys = grammar.leaves[:, 0].astype(np.int64) * n_tags + grammar.leaves[:, 1]
-    states, stack = np.empty(total, dtype=np.int64), np.empty(total + 2, dtype=np.int64)
-    given = tags, n_states, n_symbols - 1, rule_keys, grammar.rows, leaf_keys, n_symbols, n_tags
-    bad = unfold_codes(code, offsets, *given, forest, states, stack)
-    return forest, states, int(bad)

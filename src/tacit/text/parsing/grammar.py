@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,30 +142,76 @@ class Grammar(NamedTuple):
         return int(np.count_nonzero(self.is_seen)) + 1
 
 
-class _Counts:
-    """How often rules, leaves and roots occur."""
+class _Tables(NamedTuple):
+    """Symbols with their numbers, rules and leaves of one grammar, and logarithms of relative frequencies."""
 
-    def __init__(self) -> None:
-        self.rules: Counter[tuple[str, str, str]] = Counter()
+    symbols: list[str]
+    numbers: dict[str, int]
+    rules: Array
+    is_seen: Array
+    leaves: Array
+    rule_logs: Array
+    leaf_logs: Array
+    top_logs: Array
+    scale: float
+
+
+class _Counts:
+    """How often rules, leaves and roots occur; ``rename`` makes a name that is counted from that of a symbol."""
+
+    def __init__(self, rename: Callable[[str], str]) -> None:
+        self.rename = rename
+        self.rules: Counter[Any] = Counter()
         self.leaves: Counter[tuple[str, str]] = Counter()
         self.tops: Counter[str] = Counter()
-        self.symbols: Counter[str] = Counter()
+        self.symbols: Counter[Any] = Counter()
 
-    def add_unseen(self, rule: tuple[str, str, str]) -> None:
-        """Let a rule have a small count if it has none."""
-        if rule not in self.rules:
-            self.rules[rule] = UNSEEN  # type: ignore[assignment]
-            self.symbols[rule[0]] += UNSEEN  # type: ignore[assignment]
+    def add_tree(self, tree: Binary, tags: Sequence[str], is_root: bool) -> None:
+        """Count what a tree has; it is a root's, or a part of another tree."""
+        self.tops[self.rename(tree.symbol)] += is_root
+        todo = [tree]
+        while todo:
+            node = todo.pop()
+            names = tuple(self.rename(one.symbol) for one in (node, *node.children))
+            self.symbols[names[0]] += 1
+            if node.children:
+                self.rules[names] += 1
+                todo += node.children
+            else:
+                self.leaves[names[0], tags[node.position]] += 1
 
-    def logs(self, rules: list[Any], leaves: list[Any], names: list[str]) -> tuple[Array, Array, Array]:
-        """Logarithms of relative frequencies; −inf for what never occurs."""
-        of = self.symbols
-        rule = [np.log(self.rules[one] / of[one[0]]) for one in rules]
-        leaf = [np.log(self.leaves[one] / of[one[0]]) for one in leaves]
-        n = sum(self.tops.values())
+    def add_unseen(self, rules: Iterable[tuple[str, str, str]], tags: Iterable[str]) -> None:
+        """Let rules have a small count if they have none, and tags that of one word."""
+        for rule in rules:
+            names = tuple(map(self.rename, rule))
+            if names not in self.rules:
+                self.rules[names] = UNSEEN  # type: ignore[assignment]
+                self.symbols[names[0]] += UNSEEN  # type: ignore[assignment]
+        for tag in tags:
+            self.leaves[TAG + tag, tag] += 1
+            self.symbols[TAG + tag] += 1
+
+    def tables(self, tags: Sequence[str]) -> _Tables:
+        """All of it as tables, with logarithms of relative frequencies: −inf for what never occurs."""
+        symbols, of = [*sorted(self.symbols), GLUE], self.symbols
+        numbers, tag_numbers = ({name: i for i, name in enumerate(names)} for names in (symbols, tags))
+        rules = sorted(self.rules, key=lambda rule: [numbers[name] for name in rule])
+        leaves = sorted(self.leaves, key=lambda leaf: (numbers[leaf[0]], tag_numbers[leaf[1]]))
+        n, n_words = sum(self.tops.values()), max(sum(self.leaves.values()), 1)
         with np.errstate(divide="ignore"):
-            top = np.log(np.array([self.tops[name] / n for name in names]))
-        return np.array(rule), np.array(leaf), top
+            top_logs = np.log(np.array([self.tops[name] / n for name in symbols]))
+        spent = sum(n * np.log(n / of[one[0]]) for counts in (self.rules, self.leaves) for one, n in counts.items())
+        return _Tables(
+            symbols,
+            numbers,
+            np.array([[numbers[name] for name in rule] for rule in rules], dtype=np.int32).reshape(-1, 3),
+            np.array([self.rules[rule] >= 1 for rule in rules], dtype=np.bool_),
+            np.array([(numbers[name], tag_numbers[tag]) for name, tag in leaves], dtype=np.int32),
+            np.array([np.log(self.rules[rule] / of[rule[0]]) for rule in rules]),
+            np.array([np.log(self.leaves[leaf] / of[leaf[0]]) for leaf in leaves]),
+            top_logs,
+            float(-spent / n_words),
+        )
 
 
 def longer_rules(rules: Iterable[tuple[str, str, str]], horizontal: int) -> set[tuple[str, str, str]]:
@@ -192,107 +238,65 @@ def read_grammar(
 ) -> Grammar:
     """The grammar of binary trees and parts of trees, with the tags of their words, and of longer ones: see
     `longer_rules`. ``every`` has all tags, of words outside these trees, too."""
-    fine, coarse = _Counts(), _Counts()
-    for tree, own, is_root in zip(trees, tags, is_whole, strict=True):
-        fine.tops[tree.symbol] += is_root
-        coarse.tops[coarse_name(tree.symbol)] += is_root
-        todo = [tree]
-        while todo:
-            node = todo.pop()
-            names = node.symbol, *(child.symbol for child in node.children)
-            plain = tuple(map(coarse_name, names))
-            fine.symbols[names[0]] += 1
-            coarse.symbols[plain[0]] += 1
-            if node.children:
-                fine.rules[names] += 1  # type: ignore[index]
-                coarse.rules[plain] += 1  # type: ignore[index]
-                todo += node.children
-            else:
-                fine.leaves[names[0], own[node.position]] += 1
-                coarse.leaves[plain[0], own[node.position]] += 1
-    for rule in sorted(longer_rules(fine.rules, horizontal)):
-        fine.add_unseen(rule)
-        coarse.add_unseen(tuple(map(coarse_name, rule)))  # type: ignore[arg-type]
-    for tag in every - {tag for _, tag in fine.leaves}:
-        for counts in (fine, coarse):
-            counts.leaves[TAG + tag, tag] += 1
-            counts.symbols[TAG + tag] += 1
+    counts = _Counts(str), _Counts(coarse_name)
+    for own in counts:
+        for tree, tree_tags, is_root in zip(trees, tags, is_whole, strict=True):
+            own.add_tree(tree, tree_tags, is_root)
+    longer, seen_tags = sorted(longer_rules(counts[0].rules, horizontal)), {tag for _, tag in counts[0].leaves}
     every_tag = sorted(every)
-    parts: list[Any] = []
-    for counts in (fine, coarse):
-        listed_symbols = [*sorted(counts.symbols), GLUE]
-        number = {name: i for i, name in enumerate(listed_symbols)}
-        tag_number = {tag: i for i, tag in enumerate(every_tag)}
-        listed = sorted(counts.rules, key=lambda rule: [number[name] for name in rule])
-        above = sorted(counts.leaves, key=lambda leaf: (number[leaf[0]], tag_number[leaf[1]]))
-        table = np.array([[number[name] for name in rule] for rule in listed], dtype=np.int32).reshape(-1, 3)
-        pairs = np.array([(number[name], tag_number[tag]) for name, tag in above], dtype=np.int32)
-        is_seen = np.array([counts.rules[rule] >= 1 for rule in listed], dtype=np.bool_)
-        logs = counts.logs(listed, above, listed_symbols)
-        parts.append((listed_symbols, table, is_seen, pairs, logs, number))
-    (symbols, rules, is_seen, leaves, logs, number), (names, plain_rules, plain_seen, plain_leaves, plain, codes) = (
-        parts
-    )
-    unseen_log = np.mean(logs[0][~is_seen]) if not is_seen.all() else 0.0
-    spent = sum(n * np.log(n / coarse.symbols[rule[0]]) for rule, n in coarse.rules.items())
-    spent += sum(n * np.log(n / coarse.symbols[leaf[0]]) for leaf, n in coarse.leaves.items())
+    for own in counts:
+        own.add_unseen(longer, every - seen_tags)
+    fine, coarse = (own.tables(every_tag) for own in counts)
+    unseen_log = np.mean(fine.rule_logs[~fine.is_seen]) if not fine.is_seen.all() else 0.0
     return Grammar(
-        symbols=np.array(symbols),
-        rules=rules,
-        is_seen=is_seen,
+        symbols=np.array(fine.symbols),
+        rules=fine.rules,
+        is_seen=fine.is_seen,
         tags=np.array(every_tag),
-        leaves=leaves,
-        tops=np.array(sorted(number[name] for name, n in fine.tops.items() if n), dtype=np.int32),
-        coarse=np.array([codes[coarse_name(name)] for name in symbols], dtype=np.int32),
-        coarse_symbols=np.array(names),
-        coarse_rules=plain_rules,
-        coarse_seen=plain_seen,
-        coarse_leaves=plain_leaves,
-        rule_logs=plain[0],
-        leaf_logs=plain[1],
-        top_logs=plain[2],
-        scale=float(-spent / max(sum(coarse.leaves.values()), 1)),
-        fine_logs=np.concatenate([logs[0][is_seen], [unseen_log], *logs[1:]]),
+        leaves=fine.leaves,
+        tops=np.flatnonzero(np.isfinite(fine.top_logs)).astype(np.int32),
+        coarse=np.array([coarse.numbers[coarse_name(name)] for name in fine.symbols], dtype=np.int32),
+        coarse_symbols=np.array(coarse.symbols),
+        coarse_rules=coarse.rules,
+        coarse_seen=coarse.is_seen,
+        coarse_leaves=coarse.leaves,
+        rule_logs=coarse.rule_logs,
+        leaf_logs=coarse.leaf_logs,
+        top_logs=coarse.top_logs,
+        scale=coarse.scale,
+        fine_logs=np.concatenate([fine.rule_logs[fine.is_seen], [unseen_log], fine.leaf_logs, fine.top_logs]),
     )
 
 
-def encode_tree(tree: Binary, numbers: Mapping[str, int]) -> list[int]:
-    """The symbols of a binary tree in preorder, ``2 · symbol`` and one more for a leaf; −1 for one that is unknown."""
-    code, todo = [], [tree]
-    while todo:
-        node = todo.pop()
-        number = numbers.get(node.symbol, -1)
-        code.append(-1 if number < 0 else 2 * number + (not node.children))
-        todo += reversed(node.children)
-    return code
-
-
-def decode_tree(code: Sequence[int], symbols: Sequence[str], words: Sequence[str], tags: Sequence[str]) -> Node:
-    """The tree of symbols in preorder: chains unfolded, parts given to their parents.
-
-    >>> node = decode_tree([2, 1, 1], ["/DT", "NP"], ["the", "old"], ["DT", "DT"])
-    >>> node.label, [child.word for child in node.children]
-    ('NP', ['the', 'old'])
-    """
-    stack: list[tuple[list[str], list[list[Node]]]] = []
-    done: list[Node] = []
-    position = 0
-    for value in code:
-        symbol, is_leaf = symbols[value >> 1], bool(value & 1)
-        chain = [] if symbol.startswith((PART, TAG)) else symbol.split(PARENT)[0].split(JOIN)
-        if not is_leaf:
-            stack.append((chain, []))
-            continue
-        done = [Node(tags[position], (), words[position])]
-        position += 1
-        for label in reversed(chain):
-            done = [Node(label, tuple(done))]
-        while stack:
-            stack[-1][1].append(done)
-            if len(stack[-1][1]) < 2:
-                break
-            chain, both = stack.pop()
-            done = [node for nodes in both for node in nodes]
-            for label in reversed(chain):
-                done = [Node(label, tuple(done))]
-    return done[0] if len(done) == 1 else Node("ROOT", tuple(done))
+def check_grammar(grammar: Grammar) -> None:
+    """Raise an error if a table of a grammar points outside another: kernels go where they say."""
+    n, m, n_tags = grammar.symbols.size, grammar.coarse_symbols.size, grammar.tags.size
+    limits = {
+        "rules": (grammar.rules, n, 3),
+        "coarse_rules": (grammar.coarse_rules, m, 3),
+        "leaves": (grammar.leaves, max(n, n_tags), 2),
+        "coarse_leaves": (grammar.coarse_leaves, max(m, n_tags), 2),
+    }
+    for name, (table, most, width) in limits.items():
+        if (
+            table.ndim != 2
+            or table.shape[1] != width
+            or table.dtype.kind != "i"
+            or (table < 0).any()
+            or (table >= most).any()
+        ):
+            raise ValueError(f"{name} of the schema must have {width} numbers per row, below {most}")
+    for name, table, size in (("leaves", grammar.leaves, n), ("coarse_leaves", grammar.coarse_leaves, m)):
+        if (table[:, 0] >= size).any() or (table[:, 1] >= n_tags).any():
+            raise ValueError(f"{name} of the schema has a symbol or tag that does not exist")
+    if grammar.coarse.shape != (n,) or (grammar.coarse < 0).any() or (grammar.coarse >= m).any():
+        raise ValueError("coarse of the schema must have a coarse symbol per symbol")
+    for name, rules in (("is_seen", grammar.rules), ("coarse_seen", grammar.coarse_rules)):
+        is_seen = getattr(grammar, name)
+        if is_seen.shape != (len(rules),) or is_seen.dtype != np.bool_:
+            raise ValueError(f"{name} of the schema must say of each rule whether it was seen")
+    if (grammar.tops < 0).any() or (grammar.tops >= n).any():
+        raise ValueError("tops of the schema has a symbol that does not exist")
+    sizes = (grammar.rule_logs.size, grammar.leaf_logs.size, grammar.top_logs.size)
+    if sizes != (len(grammar.coarse_rules), len(grammar.coarse_leaves), m):
+        raise ValueError("probabilities of the schema must be as many as its coarse rules, leaves and symbols")

@@ -116,7 +116,7 @@ def read_true_trees(y: Any, words: Sequence[Sequence[str]], tags: Sequence[Seque
     labels = list(y)
     if len(labels) != len(words):
         raise ValueError(f"y must have one tree per sentence ({len(words)}), got {len(labels)}")
-    trees = [parse_tree(str(text) if isinstance(text, np.str_) else text, f"y[{i}]") for i, text in enumerate(labels)]
+    trees = [parse_tree(text, f"y[{i}]") for i, text in enumerate(labels)]
     for i, tree in enumerate(trees):
         leaves = list_leaves(tree)
         if len(leaves) != len(words[i]):

@@ -12,13 +12,13 @@ from tacit.oracle import Assignment
 from tacit.oracle.capabilities import Expectations, OnlinePass
 from tacit.oracle.cells import one_coef_each
 from tacit.oracle.slack_search import LossLevels
-from tacit.text.parsing.brackets import format_tree
+from tacit.text.parsing.brackets import format_tree, list_spans
+from tacit.text.parsing.codes import decode_tree
 from tacit.text.parsing.forest_oracle import ForestOracle, reverse_each
 from tacit.text.parsing.forests import Forest
-from tacit.text.parsing.grammar import decode_tree
 from tacit.text.parsing.inference import Scored, best_trees
 from tacit.text.parsing.known import is_complete, read_states, read_true_trees
-from tacit.text.parsing.packed import Packed, label_table
+from tacit.text.parsing.packed import Packed, TrueSpans, label_table
 from tacit.text.parsing.ranking import best_few_trees
 
 MAX_NUMBERS = 1 << 27
@@ -151,11 +151,11 @@ class TreeOracle(ForestOracle):
             logs[which] = log
         return Expectations(logs[0], logs[1], logs[2], out if has_features else None)
 
-    @property
-    def reachable(self) -> float:
-        """The share of the true labelled spans that trees of the forests have: what the grammar lacks and what the
-        coarse pass removes cannot be found. Training never removes a true span."""
-        truth = self._true_spans()
+    def reachable(self, y: Any) -> float:
+        """The share of the labelled spans of trees that some tree of the forests has. The grammar lacks the others, or
+        the coarse pass removed them. Sentences must be bound without y: training never removes a true span."""
+        spans = [list_spans(tree)[0] for tree in read_true_trees(y, self._words, self._tags)]
+        truth = TrueSpans(spans, *label_table(self.grammar), {})
         return truth.count_reachable(self._forest.forest, np.arange(self.n_samples)) / max(int(truth.sizes.sum()), 1)
 
     def log_partition(self, w: Array, rows: Rows = None) -> Array:
@@ -281,6 +281,7 @@ class TreeOracle(ForestOracle):
             states = read_states(hidden, starts, self.n_states)
             if (states < 0).any():
                 raise ValueError("only complete outputs have a code: hidden has unknown states")
+            self._check_states(states, plain >> 1, starts)
         code = 2 * ((plain >> 1) * self.n_states + states) + plain % 2
         self._unfold(code, rows)
         return np.asarray(code.astype(self._code_type))
@@ -316,11 +317,15 @@ class TreeOracle(ForestOracle):
             raise ValueError(f"hidden needs complete trees, and y[{min(self._partial)}] has unknown brackets")
         states = states[reverse_each(self.offsets)]
         symbol = self._true_forest().forest.symbol
-        if (states >= self._limits[symbol]).any():
-            at = int(np.argmax(states >= self._limits[symbol]))
-            i, name, most = locate(self.offsets, at)[0], self._symbols[symbol[at]], self._limits[symbol[at]]
-            raise ValueError(f"hidden[{i}] has state {states[at]} of {name}, which has {most} states")
+        self._check_states(states, symbol, self.offsets)
         return self._with(_known=states)
+
+    def _check_states(self, states: Array, symbol: Array, starts: Array) -> None:
+        is_bad = states >= self._limits[symbol]
+        if is_bad.any():
+            at = int(np.argmax(is_bad))
+            i, name, most = locate(starts, at)[0], self._symbols[symbol[at]], self._limits[symbol[at]]
+            raise ValueError(f"hidden[{i}] has state {states[at]} of {name}, which has {most} states")
 
     def with_loss(self, losses: Any) -> Self:
         raise ValueError("losses of Tree are wrong labelled spans, and cannot be replaced; leave them out")

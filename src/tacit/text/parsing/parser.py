@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.data.arrays import Array
 from tacit.data.parameters import entries, random_numbers
 from tacit.data.specs import estimator, instance, parameter, positive, switch, whole
 from tacit.learners import LatentSVM, StructuredSVM
@@ -36,6 +35,21 @@ class HeldOutTrees(NamedTuple):
     reachable: float
 
 
+class Parses(NamedTuple):
+    """Trees of sentences, and where they needed a fallback.
+
+    Attributes
+    ----------
+    trees : one per sentence
+    fragments : positions of sentences that the grammar does not cover: their trees are rows of fragments
+    new_tags : tags that training did not have, which are read as its most frequent one
+    """
+
+    trees: list[str]
+    fragments: list[int]
+    new_tags: list[str]
+
+
 @estimator
 class Parser(Application):
     """Parse sentences by an averaged latent SVM on trees (`tacit.problems.Tree`), with features of spans.
@@ -56,7 +70,6 @@ class Parser(Application):
     Attributes
     ----------
     model_, tagger_ : the fitted learner, and the tagger for words without tags
-    held_out_ : `HeldOutTrees`, after `evaluate`
     status_ : INTERRUPTED after Ctrl-C, STOPPED at the time budget, CONVERGED after all epochs
 
     >>> trees = ["(S (NP (DT the) (NN dog)) (VP (VBZ barks)))", "(S (NP (PRP it)) (VP (VBZ sleeps)))"] * 5
@@ -119,30 +132,31 @@ class Parser(Application):
 
     def predict(self, X: Any) -> list[str]:
         """The trees of sentences: lists of words, or of pairs (word, tag)."""
+        return self.parse(X).trees
+
+    def parse(self, X: Any) -> Parses:
+        """As `predict`, and which sentences needed a fallback."""
         check_is_fitted(self)
-        return [str(tree) for tree in self.model_.predict(self._tag(X))]
+        oracle: Any = self.model_.problem.bind(self._tag(X), None, self.model_.schema_)
+        trees = oracle.decode(oracle.predict(self.model_.coef_).code)[0].tolist()
+        return Parses(trees, oracle.glued, oracle.new_tags)
 
     def score(self, trees: Any) -> float:
         """Labelled F1 of trees that are predicted from the words and tags of these."""
         texts = entries("trees", trees, "a list of bracketed trees")
-        return parse_scores(
-            texts, self.predict([read_leaves(t, f"trees[{i}]") for i, t in enumerate(texts)])
-        ).overall.f1
+        found = self.predict([read_leaves(text, f"trees[{i}]") for i, text in enumerate(texts)])
+        return parse_scores(texts, found).overall.f1
 
-    def evaluate(self, trees: Any, test: Any = None) -> HeldOutTrees:
-        """Fit another parser on nine tenths of the trees and test it on the others, or on given test trees; the
-        tagger's tags are used. The result is kept as `held_out_`; a fitted parser stays as it is."""
+    def evaluate(self, trees: Any) -> HeldOutTrees:
+        """Fit another parser on nine tenths of the trees and test it on the words of the others. A fitted parser stays
+        as it is."""
         texts = entries("trees", trees, "a list of bracketed trees")
-        if test is None:
-            if len(texts) < 2:
-                raise ValueError(f"trees must have at least 2 trees to hold one out, got {len(texts)}")
-            rng = np.random.default_rng(int(random_numbers(self.random_state).randint(2**31)))
-            n_test = max(1, int(HELD_OUT * len(texts)))
-            order: Array = rng.permutation(len(texts))
-            test = [texts[i] for i in np.sort(order[:n_test])]
-            texts = [texts[i] for i in np.sort(order[n_test:])]
-        self.held_out_ = Parser(**self.get_params()).fit(texts).compare(test)
-        return self.held_out_
+        if len(texts) < 2:
+            raise ValueError(f"trees must have at least 2 trees to hold one out, got {len(texts)}")
+        rng = np.random.default_rng(int(random_numbers(self.random_state).randint(2**31)))
+        order, n_test = rng.permutation(len(texts)), max(1, int(HELD_OUT * len(texts)))
+        test, train = ([texts[i] for i in np.sort(own)] for own in (order[:n_test], order[n_test:]))
+        return Parser(**self.get_params()).fit(train).compare(test)
 
     def compare(self, trees: Any) -> HeldOutTrees:
         """Parse the words of these trees, which were not trained on, and compare; the tagger's tags are used."""
@@ -150,8 +164,8 @@ class Parser(Application):
         texts = [str(text) for text in entries("trees", trees, "a list of bracketed trees")]
         tagged = [read_leaves(text, f"trees[{i}]") for i, text in enumerate(texts)]
         found = self.predict([[word for word, _ in own] for own in tagged])
-        oracle: Any = self.model_.problem.bind(tagged, texts, self.model_.schema_)
-        return HeldOutTrees(texts, found, parse_scores(texts, found), oracle.reachable)
+        oracle: Any = self.model_.problem.bind(tagged, None, self.model_.schema_)
+        return HeldOutTrees(texts, found, parse_scores(texts, found), oracle.reachable(texts))
 
     def _tag(self, X: Any) -> list[list[tuple[str, str]]]:
         """Sentences as pairs of word and tag; those without tags are tagged."""
@@ -169,10 +183,6 @@ class Parser(Application):
             for i, own in zip(bare, tags, strict=True):
                 sentences[i] = list(zip(sentences[i], map(str, own), strict=True))
         return sentences
-
-    def learned_attributes(self) -> dict[str, Any]:
-        """What is saved: all but the held-out trees."""
-        return {name: value for name, value in super().learned_attributes().items() if name != "held_out_"}
 
 
 def read_leaves(text: Any, name: str) -> list[tuple[str, str]]:

@@ -15,8 +15,8 @@ from tacit.data.ragged import Ragged
 from tacit.data.specs import between, estimator, parameter, switch, whole
 from tacit.oracle import Example, Problem, Schema
 from tacit.text.parsing.brackets import MAX_WORDS, Node, escape, format_tree, list_leaves, list_spans, parse_tree
-from tacit.text.parsing.forests import forest_of_codes
-from tacit.text.parsing.grammar import Binary, Grammar, binarise, decode_tree, encode_tree, read_grammar
+from tacit.text.parsing.codes import decode_tree, encode_tree, forest_of_codes
+from tacit.text.parsing.grammar import Binary, Grammar, binarise, check_grammar, read_grammar
 from tacit.text.parsing.known import UNKNOWN, complete_parts, is_complete, read_states, read_true_trees
 from tacit.text.parsing.oracle import TreeOracle
 from tacit.text.parsing.packed import OTHER, Tokens, Vocabulary, learn_vocabulary, number_words, pack, span_classes
@@ -49,7 +49,8 @@ class Tree(Problem):
 
     Parameters
     ----------
-    states : sub-categories per symbol; or a dict from symbols to numbers, 1 for those that it does not have
+    states : sub-categories per symbol; or a dict from symbols ("NP", "@NP" for parts of cut rules, "/NN" for tags) to
+        numbers, 1 for those that it does not have
     vertical : how many labels a symbol has, from that of its node upwards; 2 adds the parent's (Klein & Manning 2003)
     horizontal : how many siblings before it the part of a cut rule knows
     spans : whether spans and their splits have weights for the words and tags at their ends, beside them, and for their
@@ -112,8 +113,12 @@ class Tree(Problem):
         """How many sub-categories every symbol has."""
         if not isinstance(self.states, Mapping):
             return np.full(grammar.n_symbols, int(self.states))
-        limits = read_limits(self.states)
-        return np.array([limits.get(name, 1) for name in grammar.symbols.tolist()])
+        limits, names = read_limits(self.states), grammar.symbols.tolist()
+        if limits and not limits.keys() & set(names):
+            raise ValueError(
+                f"states must name symbols of the training trees ({shorten(names)}), got {shorten(limits)}"
+            )
+        return np.array([limits.get(name, 1) for name in names])
 
     def _known_parts(self, trees: list[Node]) -> list[tuple[Node, bool]]:
         """Trees whose rules a grammar may have, and whether each is a whole one: complete trees, and complete parts of
@@ -315,46 +320,13 @@ def read_facts(schema: Schema) -> tuple[Grammar, Vocabulary]:
     if missing:
         raise ValueError(f"the schema lacks {missing[0]!r}; take one from Tree.schema")
     grammar = Grammar(**{name: facts[name] for name in Grammar._fields})
-    _check_grammar(grammar)
+    check_grammar(grammar)
     if str(facts["usual_tag"]) not in grammar.tags.tolist():
         raise ValueError(f"usual_tag must be a tag of the grammar, got {shorten(facts['usual_tag'])}")
     words, pairs = np.asarray(facts["words"]), np.asarray(facts["word_pairs"])
     if words.ndim != 1 or words.dtype.kind != "U" or pairs.ndim != 1 or pairs.dtype.kind != "i":
         raise ValueError("words and word_pairs of the schema must be vectors of strings and of whole numbers")
     return grammar, Vocabulary(words, pairs, int(grammar.tags.size))
-
-
-def _check_grammar(grammar: Grammar) -> None:
-    n, m, n_tags = grammar.symbols.size, grammar.coarse_symbols.size, grammar.tags.size
-    limits = {
-        "rules": (grammar.rules, n, 3),
-        "coarse_rules": (grammar.coarse_rules, m, 3),
-        "leaves": (grammar.leaves, max(n, n_tags), 2),
-        "coarse_leaves": (grammar.coarse_leaves, max(m, n_tags), 2),
-    }
-    for name, (table, most, width) in limits.items():
-        if (
-            table.ndim != 2
-            or table.shape[1] != width
-            or table.dtype.kind != "i"
-            or (table < 0).any()
-            or (table >= most).any()
-        ):
-            raise ValueError(f"{name} of the schema must have {width} numbers per row, below {most}")
-    for name, table, size in (("leaves", grammar.leaves, n), ("coarse_leaves", grammar.coarse_leaves, m)):
-        if (table[:, 0] >= size).any() or (table[:, 1] >= n_tags).any():
-            raise ValueError(f"{name} of the schema has a symbol or tag that does not exist")
-    if grammar.coarse.shape != (n,) or (grammar.coarse < 0).any() or (grammar.coarse >= m).any():
-        raise ValueError("coarse of the schema must have a coarse symbol per symbol")
-    for name, rules in (("is_seen", grammar.rules), ("coarse_seen", grammar.coarse_rules)):
-        is_seen = getattr(grammar, name)
-        if is_seen.shape != (len(rules),) or is_seen.dtype != np.bool_:
-            raise ValueError(f"{name} of the schema must say of each rule whether it was seen")
-    if (grammar.tops < 0).any() or (grammar.tops >= n).any():
-        raise ValueError("tops of the schema has a symbol that does not exist")
-    sizes = (grammar.rule_logs.size, grammar.leaf_logs.size, grammar.top_logs.size)
-    if sizes != (len(grammar.coarse_rules), len(grammar.coarse_leaves), m):
-        raise ValueError("probabilities of the schema must be as many as its coarse rules, leaves and symbols")
 
 
 def _read_sentence(given: Any, name: str) -> tuple[list[str], list[str]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import entries
-from tacit.text.parsing.brackets import Node, list_leaves, parse_tree
+from tacit.text.parsing.brackets import ROOT, Node, list_leaves, list_spans, parse_tree
 
 PUNCTUATION = frozenset([",", ".", ":", "``", "''"])
 """Tags of words that are left out before spans are compared."""
@@ -69,6 +69,8 @@ class ParseScores(NamedTuple):
 def parse_scores(true: Any, predicted: Any) -> ParseScores:
     """Compare predicted trees with true ones: labelled spans without punctuation and without the outermost bracket.
 
+    The tags of the true trees say what punctuation is.
+
     >>> true = ["(S (NP (DT the) (NN dog)) (VP (VBZ barks) (. !)))"]
     >>> parse_scores(true, ["(S (NP (DT the) (NN dog)) (VBZ barks) (. !))"]).overall
     SpanScore(label='all', true=3, predicted=2, right=2)
@@ -84,7 +86,8 @@ def parse_scores(true: Any, predicted: Any) -> ParseScores:
             raise ValueError(
                 f"predicted[{i}] has {sizes[1]} words, and true[{i}] has {sizes[0]}; compare the same ones"
             )
-        spans = _spans(one), _spans(two)
+        is_word = [leaf.label not in PUNCTUATION for leaf in list_leaves(one)]
+        spans = _spans(one, is_word), _spans(two, is_word)
         for k, own in enumerate((*spans, spans[0] & spans[1])):
             for (label, _, _), n in own.items():
                 sums.setdefault(label, np.zeros(3, dtype=np.int64))[k] += n
@@ -100,19 +103,8 @@ def _read(name: str, given: Any) -> list[Node]:
     return [parse_tree(text, f"{name}[{i}]") for i, text in enumerate(texts)]
 
 
-def _spans(tree: Node) -> Counter[tuple[str, int, int]]:
+def _spans(tree: Node, is_word: Sequence[bool]) -> Counter[tuple[str, int, int]]:
     """Labelled spans in words that are not punctuation."""
-    found: Counter[tuple[str, int, int]] = Counter()
-
-    def visit(node: Node, first: int) -> int:
-        if node.word is not None:
-            return first + (node.label not in PUNCTUATION)
-        last = first
-        for child in node.children:
-            last = visit(child, last)
-        if last > first and node.label != "ROOT":
-            found[SAME.get(node.label, node.label), first, last] += 1
-        return last
-
-    visit(tree, 0)
-    return found
+    at = np.concatenate([[0], np.cumsum(is_word)]).tolist()
+    spans = [(SAME.get(label, label), at[i], at[j]) for label, i, j in list_spans(tree)[0] if label != ROOT]
+    return Counter(span for span in spans if span[1] < span[2])

@@ -6,6 +6,8 @@ import itertools
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from tacit.data.arrays import Array, locate
 from tacit.data.graphs import GraphLabels, GraphParts, Graphs
@@ -186,6 +188,15 @@ class Graph(Problem):
         if missing.size:
             i, x = missing[0]
             raise ValueError(f"label {classes[x]} must occur in graph {i}, but none of its nodes may have it")
+        counts = np.add.reduceat(able, graphs.offsets[:-1])
+        for i in np.flatnonzero((present & (counts < present.sum(axis=1)[:, None])).any(axis=1)):
+            held = np.flatnonzero(present[i])
+            own = able[graphs.offsets[i] : graphs.offsets[i + 1], held]
+            if np.count_nonzero(maximum_bipartite_matching(csr_array(own)) >= 0) < held.size:
+                raise ValueError(
+                    f"labels {shorten(classes[held].tolist())} must occur in graph {i}, but the nodes that may have them "
+                    "are too few; give one node per label"
+                )
 
     def _label_sets(self) -> list[Array]:
         sets = entries("label_sets", self.label_sets, "a list of labels per type of node")

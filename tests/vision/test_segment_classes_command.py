@@ -59,6 +59,13 @@ def test_indexed_masks_of_all_images_come_out(folder, tmp_path):
     assert load(out / "model.tacit").classes == NAMES
 
 
+@pytest.mark.parametrize("name", ["boxes.csv", "labels.csv"])
+def test_tables_may_be_missing(folder, tmp_path, name):
+    (folder / name).unlink()
+    assert main(["segment", str(folder), "--out", str(tmp_path / "out"), "--c", "10"]) == 0
+    assert (tmp_path / "out" / "masks" / "p9.png").exists()
+
+
 def test_masks_may_have_colours(folder):
     (folder / "classes.csv").write_text(
         "name,colour\nground,#000000\nred,#0a0a0a\nblue,#141414\nvoid,#ffffff\nunknown,#4d4d4d\nother,#636363\n"

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.data.arrays import Array, Codes, Rows, checksum, positions_of, starts_of
+from tacit.data.kernels import kernel
 from tacit.data.labels import find_labels
 from tacit.data.ragged import Ragged
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
@@ -18,7 +19,6 @@ from tacit.oracle.slack_search import LossLevels, sum_levels
 from tacit.problems.graph import inference
 from tacit.problems.graph.inference import Pairs, Shape
 from tacit.problems.row_sums import add_rows
-from tacit.vision.regions import kernels
 from tacit.vision.regions.cuts import Graphs, best_labels, best_within_limits, cover, label_values, violations
 from tacit.vision.regions.graphs import RegionGraphs
 from tacit.vision.regions.labels import read_region_labels
@@ -201,9 +201,7 @@ class RegionOracle(PartsOracle):
             views["intercept"][:] = unary[:, width]
         if "pairwise" in views:
             values = self.pair_table[self._pairs(rows)]
-            kernels.add_contrasts(
-                graphs.starts, graphs.edge_starts, graphs.edges, values, code, coef, views["pairwise"]
-            )
+            _add_contrasts(graphs.starts, graphs.edge_starts, graphs.edges, values, code, coef, views["pairwise"])
         return out
 
     def units(self) -> Array:
@@ -409,3 +407,15 @@ def region_losses(
         (truth == 0)[:, None], other, np.where(np.arange(k) == 0, one[:, None], 0.5 * (one[:, None] + other))
     )
     return np.where(wrong, shares[:, None] * both, 0.0)
+
+
+@kernel
+def _add_contrasts(
+    starts: Array, edge_starts: Array, edges: Array, values: Array, code: Array, coef: Array, out: Array
+) -> None:
+    """``out −= coef[i] · values[e]`` for every pair e of image i whose two regions differ in their label."""
+    for i in range(starts.size - 1):
+        for e in range(edge_starts[i], edge_starts[i + 1]):
+            if code[starts[i] + edges[e, 0]] != code[starts[i] + edges[e, 1]]:
+                for j in range(values.shape[1]):
+                    out[j] -= coef[i] * values[e, j]

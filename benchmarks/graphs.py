@@ -27,10 +27,10 @@ PYSTRUCT = "pystruct.github.io/auto_examples"
 def run() -> Page:
     page = Page(
         "Graphs: pairwise models with a certificate",
-        "Generated data, seed 7; one thread; CPU seconds of one fit. Accuracy of nodes on test graphs of the same kind, or "
-        "on the training graphs where the row says so; C and tol were set beforehand and not chosen. Independent nodes: "
-        "logistic regression on the same features. pystruct: the accuracy that its gallery prints (" + PYSTRUCT + "). "
-        "Its data are drawn anew here from the description; C is its C times the number of graphs. "
+        "Generated data, seed 7; one thread; CPU seconds of one fit. Accuracy of nodes on test graphs of the same "
+        "kind, or on the training graphs where the row says so; C and tol were set beforehand and not chosen. "
+        "Independent nodes: logistic regression on the same features. pystruct: the accuracy that its gallery prints "
+        "(" + PYSTRUCT + "). Its data are drawn anew here from the description; C is its C times the number of graphs. "
         "The gap of inference is (bound − score) / |score| of the loss-augmented training graphs at the learned "
         "weights: median and largest. Aims: median ≤ 0.1 %; a pass over 200 graphs of 200 nodes and 23 labels ≤ 1 s.",
         ["what", "accuracy", "independent nodes", "pystruct", "objective", "gap_ / objective", "gap of inference",
@@ -52,10 +52,10 @@ def run() -> Page:
         for n, k, strength in ((200, 23, 0.3), (200, 23, 1.0), (200, 23, 3.0), (400, 23, 1.0), (200, 46, 1.0)):
             page.rows.append(_pass(n, k, strength))
     page.notes.append(
-        "pystruct was not run: version 0.3.2 does not install on this Python. Of its time there is one public number: its "
-        "example plot_snakes.py says 20 minutes on one core, or 5 minutes on 12, for both rows of snakes, on a computer "
-        "of 2013 and for its own tolerance. So 'at least 20 times as fast' is likely, and not measured. Letters are in "
-        "`letters`; the data of its multi-label example are not available here."
+        "pystruct was not run: version 0.3.2 does not install on this Python. Of its time there is one public number: "
+        "its example plot_snakes.py says 20 minutes on one core, or 5 minutes on 12, for both rows of snakes, on a "
+        "computer of 2013 and for its own tolerance. So 'at least 20 times as fast' is likely, and not measured. "
+        "Letters are in `letters`; the data of its multi-label example are not available here."
     )
     page.notes.append(
         "Rows of a pass: planar graphs of random points, Potts terms of random strength; no learning. Inference starts "
@@ -99,12 +99,13 @@ def _explain(name: str, model: Any, oracle: Any, target: np.ndarray, weight: flo
     attained = oracle.score(w, best.code) + oracle.loss(best.code)
     least, most = (0.5 * w @ w + weight * float((own - score).sum()) for own in (attained, best.value))
     return (
-        f"'{name}': the solver has closed its own part of the gap to 1 %; the rest, {model.inference_gap_:.3g}, is what "
-        f"inference leaves open, summed over all graphs. Relative to the sum of their scores, "
-        f"{weight * np.abs(attained).sum():.4g}, that is {model.inference_gap_ / (weight * np.abs(attained).sum()):.2%}. "
-        f"Relative to the objective it is large, because the data are almost separable: {0.5 * w @ w:.3g} of the objective "
-        f"of {model.objective_:.4g} are the norm of the weights. It does not depend on tol. A search of {MANY_STATES} "
-        f"states at the learned weights proves an objective from {least:.4g} to {most:.4g} there."
+        f"'{name}': the solver has closed its own part of the gap to 1 %; the rest, {model.inference_gap_:.3g}, is "
+        f"what inference leaves open, summed over all graphs. Relative to the sum of their scores, "
+        f"{weight * np.abs(attained).sum():.4g}, that is "
+        f"{model.inference_gap_ / (weight * np.abs(attained).sum()):.2%}. Relative to the objective it is large, "
+        f"because the data are almost separable: {0.5 * w @ w:.3g} of the objective of {model.objective_:.4g} are the "
+        f"norm of the weights. It does not depend on tol. A search of {MANY_STATES} states at the learned weights "
+        f"proves an objective from {least:.4g} to {most:.4g} there."
     )
 
 
@@ -204,8 +205,8 @@ def _pass(n: int, k: int, strength: float, n_graphs: int = 200) -> tuple[Any, ..
 def snakes() -> tuple[Any, Any]:
     """Snakes of ten cells; the label of a cell is its place in the snake, 0 for the background.
 
-    As pystruct's documentation describes the data of Nowozin et al. (2011): a cell shows which way the snake goes on, so
-    the place in the snake cannot be seen from one cell. A node has the colours of its cell and of its eight neighbours.
+    As pystruct's documentation describes the data of Nowozin et al. (2011): a cell shows which way the snake goes on,
+    so the place in the snake cannot be seen from one cell. A node has the colours of its cell and of its eight neighbours.
     Grids have a border of one cell around the snake.
     """
     rng = np.random.default_rng(SEED)

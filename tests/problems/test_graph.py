@@ -252,6 +252,10 @@ def test_labels_are_checked():
     for y, keyword in (([["c", "c"]], "not among"), ([[{"c"}, "c"]], "possible")):
         with pytest.raises(ValueError, match=keyword):
             problem.bind(X, y, problem.schema(X, [["a", "c"]]))
+    with pytest.raises(ValueError, match="numbers or all text"):
+        Graph().schema(tacit.Graphs([np.zeros((2, 1))]), [[{1, "a"}, 1]])
+    with pytest.raises(ValueError, match="labels"):
+        Graph().schema(tacit.Graphs([np.zeros((2, 1))]), [[-1, -1]])
     absent = tacit.GraphLabels([["a", "c"]], present=[["b"]])
     with pytest.raises(ValueError, match="must occur"):
         problem.bind(X, absent, problem.schema(X, absent))

@@ -148,8 +148,8 @@ class GraphOracle(PartsOracle):
     def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         """The best labels that were found among those that agree with y; the value is their score.
 
-        Labels that must occur get nodes of their own where they would be missing. ``prefer`` is kept where it is allowed
-        and not worse, so repeated imputation never lowers a score.
+        Labels that must occur get nodes of their own where they would be missing. ``prefer`` is kept where it is
+        allowed and not worse, so repeated imputation never lowers a score.
         """
         mask = self._agreeing(rows)
         present = None if self._present is None else self._present if rows is None else self._present[rows]
@@ -170,8 +170,8 @@ class GraphOracle(PartsOracle):
         return Assignment(self._pick(keep, prefer, code, rows), np.where(keep, wished_value, value))
 
     def _with_present(self, w: Array, rows: Rows, mask: Array, present: Array, labels: Array) -> Array:
-        """Labels in which those that must occur do. In a graph that lacks one, each of them gets a node of its own, where
-        that costs least; the other nodes then get their best labels."""
+        """Labels in which those that must occur do. In a graph that lacks one, each gets a node of its own, where that
+        costs least; the other nodes then get their best labels."""
         starts = self._starts(rows)
         lacking = np.flatnonzero(self._lacking(labels, starts, present).any(axis=1))
         if not lacking.size:

@@ -98,6 +98,14 @@ def test_more_than_two_labels_have_a_certificate():
     assert two.inference_gap_ == 0
 
 
+def test_three_labels_have_the_same_bits_on_two_threads():
+    X, truth = images(n=60)
+    y = [np.where(np.arange(len(own)) == 0, 2, own) for own in truth]
+    fits = [StructuredSVM(Regions(), C=10, tol=1e-2, n_jobs=n).fit(X, y) for n in (1, 2)]
+    assert np.array_equal(fits[0].coef_, fits[1].coef_)
+    assert fits[0].inference_gap_ == fits[1].inference_gap_
+
+
 @pytest.mark.parametrize("pairwise", [True, False])
 def test_bounds_of_three_labels_are_above_enumeration(pairwise):
     rng = np.random.default_rng(8)

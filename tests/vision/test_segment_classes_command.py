@@ -55,8 +55,16 @@ def test_indexed_masks_of_all_images_come_out(folder, tmp_path):
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Segmentation into classes" in page
     assert "IoU" in page
+    assert page.count('height="14" fill="rgb(') == 3
     assert (out / "areas.csv").read_text().startswith("file,class,share\np0.png,ground,")
     assert load(out / "model.tacit").classes == NAMES
+
+
+@pytest.mark.parametrize("name", ["boxes.csv", "labels.csv"])
+def test_tables_may_be_missing(folder, tmp_path, name):
+    (folder / name).unlink()
+    assert main(["segment", str(folder), "--out", str(tmp_path / "out"), "--c", "10"]) == 0
+    assert (tmp_path / "out" / "masks" / "p9.png").exists()
 
 
 def test_masks_may_have_colours(folder):

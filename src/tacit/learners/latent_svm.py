@@ -221,8 +221,7 @@ class LatentSVM(Learner):
             record = starts.begin(seed)
             end = run(starts, record, callbacks=self.callbacks, verbose=self.verbose, checkpoint=checkpoint)
             ended = starts.conclude(*end)
-            gap = descent.inference_gap(ended.state.w, ended.state.target)
-        self.inference_gap_ = gap if schema.facts.get("is_exact", True) else np.inf
+            self.inference_gap_ = descent.inference_gap(ended.state.w, ended.state.target)
         self._keep(ended, schema, oracle)
         stalled = "the last convex task did not reach its gap; raise max_inner or tol"
         warn_unless_converged(self, ended, stalled)

@@ -118,10 +118,7 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
 
     @property
     def gap_(self) -> float:
-        """How far `objective_` may be from the optimum; infinite where that is unknown, as with approximate inference:
-        `bound_` still holds then, but the true objective may be higher."""
-        if not self.schema_.facts.get("is_exact", True):
-            return np.inf
+        """How far `objective_` may be from the optimum; infinite where no bound is known."""
         return max(self.objective_ - self.bound_, 0.0)
 
     def predict(self, X: Any) -> Any:
@@ -343,11 +340,6 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
         """One line about the fit."""
         if not self.traits.is_certified:
             return f"objective {self.objective_:.6g}"
-        if not self.schema_.facts.get("is_exact", True):
-            return (
-                f"objective {self.objective_:.6g} or more, lower bound {self.bound_:.6g}: the best outputs are found "
-                "only approximately, so this is not a certificate"
-            )
         share = self.gap_ / max(abs(self.objective_), 1e-300)
         return (
             f"objective {self.objective_:.6g}, lower bound {self.bound_:.6g}: "

@@ -275,8 +275,8 @@ def require_hidden(learner: Any, oracle: Oracle) -> None:
     unknown = oracle.hidden_unknown()
     if unknown.size and completes_labels(oracle):
         raise ValueError(
-            f"{type(learner).__name__} needs every tag, but y[{unknown[0]}] has missing ones (-1 or None), like "
-            f"{unknown.size} sequences in all; complete them, leave them out, or use tacit.LatentSVM"
+            f"{type(learner).__name__} needs every label, but y[{unknown[0]}] has missing ones (-1 or None), like "
+            f"{unknown.size} samples in all; complete them, leave them out, or use tacit.LatentSVM"
         )
     if unknown.size:
         raise ValueError(

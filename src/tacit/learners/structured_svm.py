@@ -119,7 +119,7 @@ class StructuredSVM(Learner):
         self.coef_ = solution.w
         self.hidden_ = oracle.decode(target)[1]
         self.objective_, self.bound_ = solution.objective, solution.bound
-        self.inference_gap_ = solution.inference_gap if schema.facts.get("is_exact", True) else np.inf
+        self.inference_gap_ = solution.inference_gap
         self.status_, self.history_ = solution.status, solution.history
         self.n_iter_ = max(solution.history[-1].iteration, 1)
         self.solver_, self.dual_ = solver, solution.variables

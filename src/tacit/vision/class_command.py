@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup, escape
 
 from tacit import commands
 from tacit.data.arrays import Array
@@ -141,6 +142,12 @@ def _quality(app: Segmenter, data: ClassImages) -> list[Any]:
         for name, iou, share, area in zip(app.classes, scores.iou, scores.class_accuracy, app.shares_, strict=True)
     ]
     chart = confusion_chart(list(app.classes), app.confusion_)
+    undrawn = [name for name, area in zip(app.classes, app.shares_, strict=True) if not area]
+    if undrawn:
+        without = (
+            f"No complete mask has {', '.join(undrawn)}: draw some, or these classes are found by weak labels alone."
+        )
+        blocks.append(Notice(without, "warning"))
     return [
         *blocks,
         Prose(words),
@@ -157,11 +164,19 @@ def _pictures(data: ClassImages, files: list[Path], masks: list[Array]) -> list[
         present = ", ".join(names[c] for c in np.unique(masks[i]))
         note = " (a mask was given)" if files[i] in drawn else ""
         pictures.append(Picture(overlay, f"the classes of {files[i].name}", f"{files[i].name}{note}: {present}"))
-    legend = "; ".join(
-        f"{name} #{red:02x}{green:02x}{blue:02x}"
-        for name, (red, green, blue) in zip(names, data.table.colours.tolist(), strict=True)
-    )
-    return [Prose(f"Contours are in the colours of the classes: {legend}."), Row(pictures)]
+    caption = f"Masks lie over the images in these colours, with contours; {len(pictures)} of {len(files)} are shown."
+    return [Figure(_legend(names, data.table.colours), caption), Row(pictures)]
+
+
+def _legend(names: tuple[str, ...], colours: Array) -> Markup:
+    """A square of its colour before every name, four per line."""
+    parts, height = [], 24 * -(-len(names) // 4)
+    for c, (name, (red, green, blue)) in enumerate(zip(names, colours.tolist(), strict=True)):
+        x, y = 170 * (c % 4), 24 * (c // 4)
+        parts.append(f'<rect x="{x}" y="{y + 3}" width="14" height="14" fill="rgb({red},{green},{blue})"/>')
+        parts.append(f'<text x="{x + 20}" y="{y + 14}">{escape(name[:20])}</text>')
+    size = f'viewBox="0 0 680 {height}" width="680" style="max-width: 680px"'
+    return Markup(f'<svg class="chart" {size} role="img" aria-label="colours of classes">{"".join(parts)}</svg>')
 
 
 def _areas(app: Segmenter, files: list[Path], masks: list[Array]) -> Table:

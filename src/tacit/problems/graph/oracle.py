@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from tacit.data.arrays import Array, Codes, Rows, checksum, positions_of, starts_of
 from tacit.data.graphs import Graphs
@@ -147,7 +148,7 @@ class GraphOracle(PartsOracle):
     def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         """The best labels that were found among those that agree with y; the value is their score.
 
-        Labels that must occur are reached by changing the node where that costs least. ``prefer`` is kept where it is
+        Labels that must occur get nodes of their own where they would be missing. ``prefer`` is kept where it is
         allowed and not worse, so repeated imputation never lowers a score.
         """
         mask = self._agreeing(rows)
@@ -169,31 +170,21 @@ class GraphOracle(PartsOracle):
         return Assignment(self._pick(keep, prefer, code, rows), np.where(keep, wished_value, value))
 
     def _with_present(self, w: Array, rows: Rows, mask: Array, present: Array, labels: Array) -> Array:
-        """Labels in which those that must occur do: one node after the other is fixed to a missing one."""
+        """Labels in which those that must occur do. In a graph that lacks one, each gets a node of its own, where that
+        costs least; the other nodes then get their best labels."""
         starts = self._starts(rows)
-        fixed = mask.sum(axis=1) == 1
-        for _ in range(self.n_labels):
-            lacking = self._lacking(labels, starts, present)
-            if not lacking.any():
-                return labels
-            changes = np.concatenate(
-                [score_changes(b.shape, b.unary, b.pairs, labels[b.nodes]) for b in self._score_blocks(w, rows)]
-            )
-            for i in np.flatnonzero(lacking.any(axis=1)):
-                own = slice(int(starts[i]), int(starts[i + 1]))
-                missing = np.flatnonzero(lacking[i])
-                for x in missing[np.argsort(mask[own][:, missing].sum(axis=0), kind="stable")]:  # the rarest first
-                    gain = changes[own, x] - changes[own][np.arange(own.stop - own.start), labels[own]]
-                    able = mask[own, x] & ~fixed[own]
-                    held = np.flatnonzero(present[i])
-                    counts = np.bincount(labels[own], minlength=self.n_labels)
-                    able &= ~(np.isin(labels[own], held) & (counts[labels[own]] == 1))
-                    if able.any():
-                        v = own.start + int(np.argmax(np.where(able, gain, -np.inf)))
-                        mask[v], fixed[v] = np.arange(self.n_labels) == x, True
-                        labels[v] = x
-            labels = self._maximise(w, rows, mask=mask).labels
-        return labels
+        lacking = np.flatnonzero(self._lacking(labels, starts, present).any(axis=1))
+        if not lacking.size:
+            return labels
+        changes = np.concatenate(
+            [score_changes(b.shape, b.unary, b.pairs, labels[b.nodes]) for b in self._score_blocks(w, rows)]
+        )
+        for i in lacking:
+            own, held = np.arange(starts[i], starts[i + 1]), np.flatnonzero(present[i])
+            gains = changes[own][:, held] - changes[own, labels[own]][:, None]
+            nodes, which = linear_sum_assignment(np.where(mask[own][:, held], gains, -np.inf), maximize=True)
+            mask[own[nodes]] = held[which][:, None] == np.arange(self.n_labels)
+        return self._maximise(w, rows, mask=mask).labels
 
     def _lacking(self, labels: Array, starts: Array, present: Array) -> Array:
         """(n, K): which labels must occur and do not."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from tacit.data.arrays import Array, locate
 from tacit.data.graphs import GraphLabels, GraphParts, Graphs
@@ -186,6 +190,15 @@ class Graph(Problem):
         if missing.size:
             i, x = missing[0]
             raise ValueError(f"label {classes[x]} must occur in graph {i}, but none of its nodes may have it")
+        counts = np.add.reduceat(able, graphs.offsets[:-1])
+        for i in np.flatnonzero((present & (counts < present.sum(axis=1)[:, None])).any(axis=1)):
+            held = np.flatnonzero(present[i])
+            own = able[graphs.offsets[i] : graphs.offsets[i + 1], held]
+            if np.count_nonzero(maximum_bipartite_matching(csr_array(own)) >= 0) < held.size:
+                raise ValueError(
+                    f"labels {shorten(classes[held].tolist())} must occur in graph {i}, but the nodes that may have "
+                    "them are too few; give one node per label"
+                )
 
     def _label_sets(self) -> list[Array]:
         sets = entries("label_sets", self.label_sets, "a list of labels per type of node")
@@ -194,14 +207,17 @@ class Graph(Problem):
         return [read_listed(own, "labels", least=1) for own in sets]
 
     def _classes(self, y: GraphLabels, tags: Tags, offsets: Array) -> Array:
+        listed = self.labels
+        named = [*itertools.chain.from_iterable(y.sets), *itertools.chain.from_iterable(y.present)]
         if self.label_sets is not None:
             listed = list(dict.fromkeys(itertools.chain.from_iterable(own.tolist() for own in self._label_sets())))
+        elif listed is None and named:
+            known = {*tags.values[~tags.missing].tolist(), *named}
+            if len({isinstance(label, str) for label in known}) > 1:
+                raise ValueError(f"labels of y must be all numbers or all text, got {shorten(sorted(known, key=repr))}")
+            listed = sorted(known)
+        with _in_words_of_graphs():
             return read_tag_classes(listed, tags, offsets)
-        named = [*itertools.chain.from_iterable(y.sets), *itertools.chain.from_iterable(y.present)]
-        if self.labels is None and named:
-            known = tags.values[~tags.missing].tolist()
-            return read_tag_classes(sorted({*known, *named}), tags, offsets)
-        return read_tag_classes(self.labels, tags, offsets)
 
     def _possible(self, graphs: Graphs, classes: Array) -> Array:
         """(types, K): which labels the nodes of each type may have."""
@@ -289,9 +305,16 @@ class Graph(Problem):
 
 
 def _read_node_labels(y: GraphLabels, lengths: Array) -> Tags:
-    """One label per node, and which are missing; errors say "graph" and "node"."""
-    try:
+    """One label per node, and which are missing."""
+    with _in_words_of_graphs():
         return read_tags(y.labels, lengths)
+
+
+@contextlib.contextmanager
+def _in_words_of_graphs() -> Iterator[None]:
+    """Errors of readers of sequences, with the words graph, node and label."""
+    try:
+        yield
     except ValueError as error:
         message = str(error)
         for word, ours in (("token", "node"), ("sequence", "graph"), ("tag", "label")):

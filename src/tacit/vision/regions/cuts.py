@@ -1,4 +1,4 @@
-"""The best labels of regions: one minimum cut for two labels, alpha-expansion for more; within limits of area."""
+"""The best labels of regions: one minimum cut for two labels, messages for more; within limits of area."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array, states_of
+from tacit.problems.graph import inference
+from tacit.problems.graph.inference import Pairs, Shape
 from tacit.problems.graph.min_cut import cut_graphs
-from tacit.vision.regions import kernels
 
-MAX_SWEEPS = 20
-"""Largest number of sweeps of alpha-expansion over all labels; three to five are usual."""
 BISECTIONS = 25
 """Trials of the price of a label: each is one cut of the images that are not within their limits yet."""
 ROUNDS = 3
@@ -37,9 +36,8 @@ class Graphs(NamedTuple):
 def best_labels(graphs: Graphs, scores: Array, costs: Array) -> Array:
     """The labels that maximise ``Σ_r scores[r, l_r] − Σ_e costs[e] [l_a ≠ l_b]``, for costs that are not negative.
 
-    Exact for two labels (Greig et al. 1989), where ties go to the first label. For more labels alpha-expansion (Boykov,
-    Veksler & Zabih 2001): the loss on regions and on pairs is at most twice the least possible. No change of any set of
-    regions to one label is better. A score of −inf rules a label out; one label must be left.
+    Exact for two labels (Greig et al. 1989), where ties go to the first label. For more labels the best that messages
+    and search find, see `tacit.problems.graph.inference`. A score of −inf rules a label out; one label must be left.
 
     >>> graphs = Graphs(np.array([0, 3]), np.array([0, 2]), np.array([[0, 1], [1, 2]]))
     >>> scores = np.array([[0.0, 3.0], [1.0, 0.0], [0.0, 3.0]])
@@ -51,7 +49,8 @@ def best_labels(graphs: Graphs, scores: Array, costs: Array) -> Array:
         return np.zeros(len(scores), dtype=np.int64)
     if k == 2:
         return _cut(graphs, _difference(scores, costs), costs, costs)
-    return _expand(graphs, scores, costs)
+    shape = Shape.of(graphs.starts, graphs.edge_starts, graphs.edges)
+    return inference.best_labels(shape, np.array(scores), Pairs.potts(costs, k)).labels
 
 
 def _difference(scores: Array, costs: Array) -> Array:
@@ -68,20 +67,6 @@ def _cut(graphs: Graphs, gains: Array, ahead: Array, back: Array) -> Array:
     taken = np.empty(len(gains), dtype=np.int64)
     cut_graphs(graphs.starts, graphs.edge_starts, graphs.edges, gains, ahead, back, taken)
     return taken
-
-
-def _expand(graphs: Graphs, scores: Array, costs: Array) -> Array:
-    labels, scores = scores.argmax(axis=1), np.ascontiguousarray(scores)
-    failures = np.zeros(len(graphs.starts) - 1, dtype=np.int64)
-    gains, back, ahead = np.empty(len(scores)), np.empty(len(costs)), np.zeros(len(costs))
-    for step in range(MAX_SWEEPS * scores.shape[1]):
-        alpha = step % scores.shape[1]
-        now = (*graphs, scores, costs, labels, alpha)
-        kernels.propose_expansion(*now, failures, gains, back)
-        kernels.accept_expansion(*now, _cut(graphs, gains, ahead, back), failures)
-        if (failures >= scores.shape[1]).all():  # no label can be expanded any more
-            break
-    return np.asarray(labels)
 
 
 def label_values(graphs: Graphs, scores: Array, costs: Array, labels: Array) -> Array:

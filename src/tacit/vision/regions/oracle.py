@@ -1,4 +1,4 @@
-"""Inference over graphs of regions: minimum cuts for prediction, loss-augmented inference and imputation."""
+"""Inference over graphs of regions: minimum cuts for two labels, messages with upper bounds for more."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.data.arrays import Array, Codes, Rows, checksum, positions_of, starts_of
+from tacit.data.kernels import kernel
 from tacit.data.labels import find_labels
 from tacit.data.ragged import Ragged
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
@@ -15,15 +16,19 @@ from tacit.oracle.cells import one_coef_each
 from tacit.oracle.losses import check_losses
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.oracle.slack_search import LossLevels, sum_levels
+from tacit.problems.graph import inference
+from tacit.problems.graph.inference import Pairs, Shape
 from tacit.problems.row_sums import add_rows
-from tacit.vision.regions import kernels
 from tacit.vision.regions.cuts import Graphs, best_labels, best_within_limits, cover, label_values, violations
 from tacit.vision.regions.graphs import RegionGraphs
 from tacit.vision.regions.labels import read_region_labels
 
 
 class RegionOracle(PartsOracle):
-    """The best labels of regions by minimum cuts; a code is one label per region.
+    """The best labels of regions; a code is one label per region.
+
+    Two labels have an exact minimum cut. With more, `predict` and `predict_augmented` give labels and upper bounds of
+    their scores, as graphs do (`tacit.problems.graph`); imputation uses alpha-expansion, which needs no bound.
 
     Parameters
     ----------
@@ -68,8 +73,10 @@ class RegionOracle(PartsOracle):
         self.edge_offsets = images.edge_offsets
         self.weak = weak
         self._loss_kind = loss
+        self._shape: Shape | None = None
         if self.n_labels > 2 and "pairwise" in schema.blocks:
-            self.slack_obstacle = "its inference is approximate with more than two labels, so it proves no upper bound"
+            self._shape = Shape.of(self.offsets, self.edge_offsets, self.edges)
+            self.slack_obstacle = "its inference is not exact with more than two labels"
         self._limits = limits
         self._allowed = allowed
         if labels is not None and limits is not None:
@@ -81,9 +88,16 @@ class RegionOracle(PartsOracle):
         is_open = self._labels is not None and bool((self._labels == TARGET).any())
         return self._loss_kind == "overlap" and is_open
 
+    @property
+    def gives_bounds(self) -> bool:
+        """See `tacit.oracle.capabilities.BoundsMaximum`: whether there are more than two labels, and a cycle."""
+        return self._shape is not None and not bool(self._shape.is_forest.all())
+
     # maximise
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
+        if self._shape is not None:
+            return self._find_bounds(self._scores(w, rows), w, rows)
         scores, costs = self._scores(w, rows), self._costs(w, rows)
         return self._answer(best_labels(self._graphs(rows), scores, costs), w, rows)
 
@@ -91,9 +105,22 @@ class RegionOracle(PartsOracle):
         losses, graphs = self._loss_table()[self._positions(rows)], self._graphs(rows)
         if factor is not None:
             losses = losses * np.repeat(factor, np.diff(graphs.starts))[:, None]
+        if self._shape is not None:
+            return self._find_bounds(self._scores(w, rows) + losses, w, rows)
         found = self._answer(best_labels(graphs, self._scores(w, rows) + losses, self._costs(w, rows)), w, rows)
         loss = self.loss(found.code, rows)
         return Assignment(found.code, found.value + (loss if factor is None else factor * loss))
+
+    def _find_bounds(self, scores: Array, w: Array, rows: Rows) -> Assignment:
+        """Labels of a high score, and upper bounds of the highest; ``scores`` are changed."""
+        assert self._shape is not None
+        shape, costs, graphs = self._shape, self._costs(w, rows), self._graphs(rows)
+        if rows is not None:
+            shape = shape.select(self._positions(rows), self._pairs(rows), rows, graphs.starts, graphs.edge_starts)
+        found = inference.best_labels(shape, scores, Pairs.potts(costs, self.n_labels))
+        owner = np.repeat(np.arange(len(graphs.starts) - 1), np.diff(graphs.edge_starts))
+        total = np.bincount(owner, costs, len(graphs.starts) - 1)
+        return Assignment(found.labels.astype(self._code_type), found.bounds - total)
 
     @property
     def lacks(self) -> tuple[type, ...]:
@@ -174,9 +201,7 @@ class RegionOracle(PartsOracle):
             views["intercept"][:] = unary[:, width]
         if "pairwise" in views:
             values = self.pair_table[self._pairs(rows)]
-            kernels.add_contrasts(
-                graphs.starts, graphs.edge_starts, graphs.edges, values, code, coef, views["pairwise"]
-            )
+            _add_contrasts(graphs.starts, graphs.edge_starts, graphs.edges, values, code, coef, views["pairwise"])
         return out
 
     def units(self) -> Array:
@@ -336,10 +361,13 @@ class RegionOracle(PartsOracle):
             losses = region_losses("overlap", labels, shares, offsets, self.n_labels)
         else:
             losses = self._loss_table()[chosen]
+        edges = np.ascontiguousarray(np.column_stack([number[a[inside]], number[b[inside]]]))
+        edge_offsets = np.concatenate([[0], np.cumsum(pairs)])
         view = self._recut(
             offsets,
-            edges=np.ascontiguousarray(np.column_stack([number[a[inside]], number[b[inside]]])),
-            edge_offsets=np.concatenate([[0], np.cumsum(pairs)]),
+            edges=edges,
+            edge_offsets=edge_offsets,
+            _shape=None if self._shape is None else Shape.of(offsets, edge_offsets, edges),
             table=self.table[chosen],
             shares=shares,
             pair_table=self.pair_table[inside],
@@ -379,3 +407,15 @@ def region_losses(
         (truth == 0)[:, None], other, np.where(np.arange(k) == 0, one[:, None], 0.5 * (one[:, None] + other))
     )
     return np.where(wrong, shares[:, None] * both, 0.0)
+
+
+@kernel
+def _add_contrasts(
+    starts: Array, edge_starts: Array, edges: Array, values: Array, code: Array, coef: Array, out: Array
+) -> None:
+    """``out −= coef[i] · values[e]`` for every pair e of image i whose two regions differ in their label."""
+    for i in range(starts.size - 1):
+        for e in range(edge_starts[i], edge_starts[i + 1]):
+            if code[starts[i] + edges[e, 0]] != code[starts[i] + edges[e, 1]]:
+                for j in range(values.shape[1]):
+                    out[j] -= coef[i] * values[e, j]

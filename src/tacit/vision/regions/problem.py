@@ -30,7 +30,8 @@ class Regions(Problem):
     ``X`` is a `tacit.RegionGraphs`, as `tacit.regions` makes it from images: features x_r and share of the area a_r per
     region, contrast features f per pair of neighbours (a conditional random field). The weights v of pairs are never
     negative: neighbours prefer the same label, and the best labels of two are an exact minimum cut. With more labels
-    inference is approximate (alpha-expansion), hence ``gap_`` is infinite.
+    inference finds upper bounds, as in `tacit.problems.Graph`: ``gap_`` contains what they leave open,
+    ``inference_gap_``.
 
     ``y`` has one label per region. −1 (or None) is unknown, without loss; `impute` fills it in. A `RegionLabels`, as
     `tacit.weak_labels` makes it from masks, boxes and image labels, limits the share of an image that a label covers.
@@ -105,10 +106,9 @@ class Regions(Problem):
             blocks["intercept"] = (k,)
         if self.pairwise:
             blocks["pairwise"] = (images.edge_values.shape[1],)
-        facts: dict[str, Any] = {"is_exact": k <= 2 or not self.pairwise}
-        if self.standardise:
-            facts |= _standards(images.nodes.values) | {"factor": self._factors(d)}
-        return Schema(classes, d, blocks, facts)
+        if not self.standardise:
+            return Schema(classes, d, blocks)
+        return Schema(classes, d, blocks, _standards(images.nodes.values) | {"factor": self._factors(d)})
 
     def lower_bounds(self, schema: Schema) -> dict[str, float]:
         """See `tacit.oracle.Problem.lower_bounds`: neighbours never prefer different labels."""
@@ -216,7 +216,7 @@ class Regions(Problem):
         return [
             cls(labels=["ground", "horse"], standardise=False),
             cls(labels=[3, 1, 2], pairwise=False, fit_intercept=False, standardise=False),
-            cls(labels=["ground", "horse"], loss="overlap", standardise=False),
+            cls(labels=[3, 1, 2], loss="overlap", standardise=False),
         ]
 
 

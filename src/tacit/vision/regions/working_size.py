@@ -64,8 +64,10 @@ def shrink_labels(
     for mask, own, shape in zip(masks, small, shapes, strict=True):
         is_full = mask is not None and np.shape(mask) == tuple(shape) != own
         found.append(sample(np.asarray(mask), own) if is_full else mask)
-    if boxes is None or not isinstance(boxes, list | tuple) or not any(isinstance(own, dict) for own in boxes):
+    if boxes is None or not isinstance(boxes, list | tuple) or not all(isinstance(own, dict | None) for own in boxes):
         return found, None if boxes is None else read_image_boxes(boxes, len(graphs)) * scales
+    if len(boxes) != len(graphs):  # for the reader of boxes to refuse
+        return found, boxes
     by_class = [
         {name: np.asarray(rows, dtype=np.float64) * scale for name, rows in own.items()} if own else own
         for own, scale in zip(boxes, scales, strict=True)

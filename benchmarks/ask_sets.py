@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,8 +34,8 @@ from tacit.vision.segmenter import region_problem
 class Data(NamedTuple):
     """One draw of a data set: how to learn from the samples with known answers, and the quality on held-out samples.
 
-    ``learn`` takes a mask of the samples that were answered, and returns the model and the arguments of `ask`. ``cost``
-    is what an answer counts, 1 where it is None.
+    ``learn`` takes a mask of the samples that were answered, and returns the model and the arguments of `ask`. Where
+    ``offsets`` are given, answers are single parts, such as tags, and the mask has one entry per part.
     """
 
     n: int
@@ -42,7 +43,7 @@ class Data(NamedTuple):
     learn: Callable[[np.ndarray], tuple[Any, dict[str, Any]]]
     quality: Callable[[Any], float]
     can_ask: np.ndarray | None = None
-    cost: np.ndarray | None = None
+    offsets: np.ndarray | None = None
 
 
 def with_hidden(
@@ -61,7 +62,7 @@ def with_hidden(
 
 
 def learner(problem: Any, C: float = 100.0, **more: Any) -> LatentSVM:
-    return LatentSVM(problem, **{"C": C, "tol": 1e-2, "unknown_weight": 0.1, "verbose": 0, **more})
+    return LatentSVM(problem, **{"C": C, "tol": 1e-2, "unknown_weight": 1.0, "verbose": 0, **more})
 
 
 def planted_bags(draw: int) -> Data:
@@ -82,7 +83,7 @@ def bags_for_timing(n: int) -> tuple[LatentSVM, Ragged, np.ndarray]:
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((n, 10, 20)), rng.integers(0, 4, n)
     X[np.arange(n), rng.integers(0, 10, n), :] += 2.0 * np.eye(4, 20)[y]
-    return learner(Candidates(), 10.0, unknown_weight=1.0), Ragged(X.reshape(-1, 20), 10 * np.arange(n + 1)), y
+    return learner(Candidates(), 10.0), Ragged(X.reshape(-1, 20), 10 * np.arange(n + 1)), y
 
 
 def bags_of_digits(draw: int) -> Data:
@@ -187,7 +188,7 @@ def sentences(draw: int) -> Data:
         found = model.impute(X[200:], y[200:])
         return float(np.mean([len(set(own) & set(true)) / 2 for own, true in zip(found, truth[200:], strict=True)]))
 
-    model = learner(Sentences(share=0.1), unknown_weight=1.0)
+    model = learner(Sentences(share=0.1))
     return with_hidden(model, X[:200], y[:200], truth[:200], quality, 2)
 
 
@@ -287,15 +288,17 @@ def classes_of_regions(draw: int) -> Data:
 
 
 def with_tags(model: Any, X: Any, tags: Any, quality: Callable[[Any], float], first: int) -> Data:
-    """Sequences: an answer gives all tags of one. The model learns from the tagged ones, so that C is per sequence."""
+    """Sequences: an answer gives one tag. The model learns from sequences with a tag, so that C is per sequence."""
+    starts = np.asarray(X.offsets)
 
     def learn(known: np.ndarray) -> tuple[Any, dict[str, Any]]:
-        rows = np.flatnonzero(known)
-        model.set_params(C=0.1 * rows.size).fit(X[rows], tags[rows])
-        gaps = [list(own) if is_known else [None] * len(own) for own, is_known in zip(tags, known, strict=True)]
-        return model, {"X": X, "y": gaps}
+        given = np.where(known, tags.values.astype(object), None)
+        y = [given[a:b].tolist() for a, b in pairwise(starts.tolist())]
+        rows = np.flatnonzero(np.logical_or.reduceat(known, starts[:-1]))
+        model.set_params(C=0.1 * rows.size).fit(X[rows], [y[i] for i in rows])
+        return model, {"X": X, "y": y}
 
-    return Data(len(X), first, learn, quality, cost=np.diff(X.offsets).astype(float))
+    return Data(int(starts[-1]), first, learn, quality, offsets=starts)
 
 
 def letters(draw: int) -> Data:

@@ -5,6 +5,8 @@ import json
 import multiprocessing
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -284,6 +286,29 @@ def test_nothing_but_the_page_can_be_read(server, path):
 def test_posts_that_are_not_answers_are_refused(server, body, headers, status):
     assert send(server, "POST", below(server, "answer"), body, **headers)[0] == status
     assert server.session.answers() == ({}, [])
+
+
+def test_a_failure_behind_the_page_is_told_and_the_server_goes_on(server, monkeypatch):
+    def fail(entry):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(server.session.journal, "append", fail)
+    body = {"item": 0, "kind": "answer", "answer": 1}
+    status, _, content = send(server, "POST", below(server, "answer"), body)
+    assert status == 500
+    assert "no space" in json.loads(content)["error"]
+    monkeypatch.undo()
+    assert send(server, "POST", below(server, "answer"), body)[0] == 200
+
+
+def test_browsers_that_go_away_leave_no_traceback(server, capfd):
+    for _ in range(5):
+        with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            request = f"GET {below(server, 'editors.js')} HTTP/1.1\r\nHost: {server.hosts[0]}\r\n\r\n"
+            connection.sendall(request.encode())
+    assert send(server, "GET", below(server, "state"))[0] == 200
+    assert capfd.readouterr().err == ""
 
 
 def test_two_tabs_do_not_lose_answers(tmp_path):

@@ -97,6 +97,9 @@ def test_masks_are_painted_and_changed_by_key(tmp_path):
         browser.wait_for("document.getElementById('canvas').width === 64")
         browser.wait_for("editor.key({ key: 'g' })")
         item = browser.run("question.item")
+        # a flat window: there are bands beside the photo
+        flat = {"width": 1100, "height": 500, "deviceScaleFactor": 1, "mobile": False}
+        browser.call("Emulation.setDeviceMetricsOverride", **flat)
         frame = browser.frame("#canvas")
         scale = min(frame["width"] / 64, frame["height"] / 48)
         left = frame["x"] + (frame["width"] - 64 * scale) / 2
@@ -104,6 +107,12 @@ def test_masks_are_painted_and_changed_by_key(tmp_path):
         for row in (13, 18, 23, 28, 32):
             browser.drag((left + 21 * scale, top + row * scale), (left + 43 * scale, top + row * scale))
         assert browser.run("editor.answer().length") > 0
+        painted = browser.run("editor.answer()")
+        assert frame["width"] > 64 * scale + 20
+        regions = session.task._maps(item)
+        corner = int(regions[46, 1])
+        browser.drag((left + 1.5 * scale, top + 46.5 * scale), (left + 1.6 * scale, top + 46.5 * scale))
+        assert set(browser.run("editor.answer()")) == set(painted) ^ {corner}
         painted = browser.run("editor.answer()")
         browser.press("ArrowRight")
         browser.press(" ")

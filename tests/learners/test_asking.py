@@ -104,6 +104,47 @@ def test_missing_tags_are_asked_for():
         assert sorted(ask(chain, X, y, rule=rule).rows) == [3, 4, 5]
 
 
+@pytest.fixture(scope="module")
+def tagged():
+    """Five sequences, of which the last three have missing tags, and the model of all."""
+    X = [RNG.standard_normal((n, 2)) for n in (3, 4, 5, 4, 6)]
+    y = [[0, 1, 0], [1, 0, 1, 0], [None, 0, 1, None, None], [None] * 4, [1, None, 0, 0, None, 1]]
+    return LatentSVM(Chain(classes=[0, 1]), C=1.0, verbose=0).fit(X, y), X, y
+
+
+@pytest.mark.parametrize("rule", ["auto", "random", "mixed", "margin", "perturbed"])
+def test_parts_that_are_missing_are_asked_for_one_by_one(tagged, rule):
+    model, X, y = tagged
+    found = ask(model, X, y, k=99, rule=rule, parts=True)
+    missing = [(i, t) for i, own in enumerate(y) for t, tag in enumerate(own) if tag is None]
+    assert sorted(zip(found.rows.tolist(), found.parts.tolist(), strict=True)) == missing
+    imputed = model.impute(X, y)
+    assert found.guesses == [imputed[i][t] for i, t in zip(found.rows, found.parts, strict=True)]
+    assert ask(model, X, y, parts=True, rule=rule, skip=[3, 4]).rows.tolist() == [2] * 3
+    assert ask(model, X[:2], y[:2], parts=True, rule=rule).guesses == []
+
+
+def test_the_margin_of_a_part_is_that_of_its_posterior(tagged):
+    model, X, y = tagged
+    found = ask(model, X, y, k=99, rule="margin", parts=True)
+    table = np.sort(model._bind(X, y).tag_posterior(model.coef_, is_given=True), axis=1)
+    starts = np.cumsum([0, *map(len, X)])
+    gaps = 1 - (table[:, -1] - table[:, -2])
+    np.testing.assert_allclose(found.usefulness, gaps[starts[found.rows] + found.parts])
+    assert (np.diff(found.usefulness) <= 0).all()
+
+
+def test_regions_have_parts_and_bags_do_not(model):
+    example = Regions().example(np.random.default_rng(0))
+    regions = StructuredSVM(Regions(), C=1.0, verbose=0).fit(example.X, example.y)
+    unknown = [np.full(len(own), -1) for own in example.y]
+    assert len(ask(regions, example.X, unknown, k=3, parts=True).parts) == 3
+    with pytest.raises(CapabilityError, match="parts"):
+        ask(model, BAGS, LABELS, parts=True)
+    with pytest.raises(ValueError, match="rule"):
+        ask(model, BAGS, LABELS, rule="entropy", parts=True)
+
+
 def test_a_rule_that_a_problem_cannot_have_is_refused_with_the_reason():
     example = Sentences().example(np.random.default_rng(0))
     model = LatentSVM(Sentences(), C=1.0, verbose=0).fit(example.X, example.y)
@@ -112,15 +153,21 @@ def test_a_rule_that_a_problem_cannot_have_is_refused_with_the_reason():
     assert ask(model, example.X, example.y).rule == "mixed"
 
 
+def test_auto_takes_the_change_of_listed_values_the_margin_of_tags_and_mixed_elsewhere(model, tagged):
+    assert ask(model, BAGS, LABELS).rule == "change"
+    assert ask(*tagged).rule == "mixed"
+    assert ask(*tagged, parts=True).rule == "margin"
+
+
 def test_mixed_takes_perturbed_and_random_questions_in_turn(model):
     best = ask(model, BAGS, LABELS, k=6, rule="perturbed", random_state=2).rows.tolist()
-    mixed = ask(model, BAGS, LABELS, k=6, random_state=2).rows.tolist()
+    mixed = ask(model, BAGS, LABELS, k=6, rule="mixed", random_state=2).rows.tolist()
     assert mixed[0] == best[0]
     assert len(set(mixed)) == 6
     certain = np.argmin(ask(model, BAGS, LABELS, k=12, rule="entropy", diverse=False).usefulness)
     assert certain == 10  # eleven are open, the least useful last
     rows = ask(model, BAGS, LABELS, k=12, rule="entropy", diverse=False).rows
-    asked = [ask(model, BAGS, LABELS, k=6, random_state=seed).rows.tolist() for seed in range(20)]
+    asked = [ask(model, BAGS, LABELS, k=6, rule="mixed", random_state=seed).rows.tolist() for seed in range(20)]
     assert any(rows[-1] in own for own in asked)
 
 

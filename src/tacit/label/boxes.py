@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.data.arrays import Array
 from tacit.data.parameters import is_list, number, shorten
 from tacit.label.session import Learned
 from tacit.vision.box_files import write_boxes_coco, write_boxes_csv
@@ -19,6 +20,14 @@ from tacit.vision.photos import pillow, read_photo, scale_image
 
 MAX_SIDE = 1200
 """Pixels of the longer side of a photo on the page."""
+
+
+def as_jpeg(pixels: Array, side: int) -> bytes:
+    """A photo whose longer side has at most so many pixels."""
+    image = pillow().fromarray(scale_image(pixels, min(side, max(pixels.shape[:2]))))
+    stream = io.BytesIO()
+    image.convert("RGB").save(stream, "JPEG", quality=88)
+    return stream.getvalue()
 
 
 class Boxes:
@@ -43,11 +52,7 @@ class Boxes:
 
     def picture(self, item: int) -> bytes:
         """The photo as JPEG, as the camera was held."""
-        pixels = read_photo(self.photos.files[item])
-        image = pillow().fromarray(scale_image(pixels, min(MAX_SIDE, max(pixels.shape[:2]))))
-        stream = io.BytesIO()
-        image.convert("RGB").save(stream, "JPEG", quality=88)
-        return stream.getvalue()
+        return as_jpeg(read_photo(self.photos.files[item]), MAX_SIDE)
 
     def check(self, item: int, answer: Any) -> list[float]:
         """Four corners within the photo, at least a pixel across and down."""

@@ -133,7 +133,7 @@ function sentenceEditor(stage, asked) {
     answer: () => [...chosen].sort((a, b) => a - b),
     key: (event) => {
       const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -1, ArrowDown: 1 };
-      if (event.key in moves) { at = Math.min(Math.max(at + moves[event.key], 0), nodes.length - 1); draw(); }
+      if (event.key in moves) { at = Math.min(Math.max(at + moves[event.key], 0), nodes.length - 1); draw(); nodes[at].scrollIntoView({ block: "nearest" }); }
       else if (event.key === " ") toggle(at);
       else return false;
       return true;
@@ -181,9 +181,10 @@ function maskEditor(stage, asked) {
   };
   const paint = (own, is) => { if (is) chosen.add(own); else chosen.delete(own); };
   const place = (event) => {
-    const frame = canvas.getBoundingClientRect();
-    const x = Math.floor(((event.clientX - frame.left) * canvas.width) / frame.width);
-    const y = Math.floor(((event.clientY - frame.top) * canvas.height) / frame.height);
+    const frame = canvas.getBoundingClientRect();  // the photo is in its middle, as large as it fits
+    const scale = Math.min(frame.width / canvas.width, frame.height / canvas.height);
+    const x = Math.floor((event.clientX - frame.left - frame.width / 2) / scale + canvas.width / 2);
+    const y = Math.floor((event.clientY - frame.top - frame.height / 2) / scale + canvas.height / 2);
     return x >= 0 && y >= 0 && x < canvas.width && y < canvas.height ? map[y * canvas.width + x] : -1;
   };
   canvas.addEventListener("pointerdown", (event) => {

@@ -92,6 +92,7 @@ class Journal:
             _lock(stream)
             size = stream.seek(0, os.SEEK_END)
             if not size:
+                _sync_folder(self.path.parent)
                 stream.write((json_line({"task": self.task, "version": 1}) + "\n").encode("utf-8"))
             else:
                 stream.seek(size - 1)
@@ -116,3 +117,14 @@ def _lock(stream: Any) -> None:
     except ImportError:  # Windows: one page per folder
         return
     fcntl.flock(stream, fcntl.LOCK_EX)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Write to the disk that the folder has a new file."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return  # Windows: folders cannot be opened
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -12,8 +12,9 @@ import numpy as np
 from tacit import ask
 from tacit.data.arrays import Array
 from tacit.data.parameters import is_list, shorten, whole_number
+from tacit.label.boxes import as_jpeg
 from tacit.label.session import Learned
-from tacit.vision.photos import pillow, read_image, scale_image
+from tacit.vision.photos import pillow, read_image
 from tacit.vision.regions.labels import weak_labels
 from tacit.vision.segmenter import Segmenter
 from tacit.vision.segmenter_command import image_files, read_drawn_masks
@@ -56,11 +57,7 @@ class Masks:
 
     def picture(self, item: int) -> bytes:
         """The photo as JPEG."""
-        pixels = np.asarray(read_image(self.files[self._open[item]]))
-        image = pillow().fromarray(scale_image(pixels, min(MAX_SIDE, max(pixels.shape[:2]))))
-        stream = io.BytesIO()
-        image.convert("RGB").save(stream, "JPEG", quality=88)
-        return stream.getvalue()
+        return as_jpeg(np.asarray(read_image(self.files[self._open[item]])), MAX_SIDE)
 
     def region_map(self, item: int) -> bytes:
         """The region of every pixel as PNG: its number is red + 256 · green."""
@@ -109,7 +106,7 @@ class Masks:
             unknown = [np.full(n, -1) for n in self._graphs.lengths[rows]]
             questions = ask(model, self._graphs[rows], unknown, ASKED, random_state=self._seed)
             first = [open_[i] for i in questions.rows.tolist()]
-            order = first + [item for item in open_ if item not in set(first)]
+            order = list(dict.fromkeys([*first, *open_]))
         quality = float(self._segmenter.iou_)
         return Learned(order, guesses, quality if np.isfinite(quality) else None)
 

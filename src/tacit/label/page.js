@@ -66,7 +66,7 @@ function drawChart(qualities) {
   for (const level of [0, 0.5, 1]) nodes.push(make("svg:text", { x: 28, y: 144 - 130 * level, "text-anchor": "end" }, String(level)));
   if (places.length) {
     const [x, y] = places[places.length - 1];
-    nodes.push(make("svg:text", { x: Math.min(x, 270), y: y < 30 ? y + 18 : y - 9, "text-anchor": "middle" }, qualities[qualities.length - 1][1].toFixed(2)));
+    nodes.push(make("svg:text", { x: Math.min(Math.max(x, 52), 270), y: y < 30 ? y + 18 : y - 9, "text-anchor": "middle" }, qualities[qualities.length - 1][1].toFixed(2)));
     nodes.push(make("svg:text", { x: 292, y: 155, "text-anchor": "end" }, String(most)));
   }
   chart.replaceChildren(...nodes);

@@ -82,7 +82,7 @@ class DecisiveSentences:
         skip = [self._open[item] for item in done]
         questions = ask(model, self._X, self._y, ASKED, hidden=hidden, skip=skip, random_state=self._seed)
         first = [at[k] for k in questions.rows.tolist() if k in at]
-        order = first + [item for item in open_ if item not in set(first)]
+        order = list(dict.fromkeys([*first, *open_]))
         return Learned(order, guesses, self._test(hidden))
 
     def _test(self, hidden: list[Any]) -> float | None:
@@ -93,9 +93,8 @@ class DecisiveSentences:
         shares = []
         for fold in range(FOLDS):
             held = set(known[fold::FOLDS])
-            model = self._finder.learn(self._X, self._y, [None if k in held else own for k, own in enumerate(hidden)])[
-                0
-            ]
+            given = [None if k in held else own for k, own in enumerate(hidden)]
+            model = self._finder.learn(self._X, self._y, given)[0]
             rows = np.array(sorted(held))
             found = model.impute(self._X[rows], self._y[rows])
             shares += [len(set(own) & set(hidden[k])) / len(hidden[k]) for k, own in zip(rows, found, strict=True)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from typing import Any
@@ -72,6 +73,11 @@ class LabelServer(ThreadingHTTPServer):
     def address(self) -> str:
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing where a browser went away."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
 
 class _Handler(BaseHTTPRequestHandler):
     server: LabelServer
@@ -89,8 +95,13 @@ class _Handler(BaseHTTPRequestHandler):
             content, kind = method(self._path())
             self._send(200, content, kind)
         except Refused as refused:
-            self.close_connection = True
-            self._send(refused.status, json.dumps({"error": str(refused)}).encode(), "application/json")
+            self._refuse(refused.status, str(refused))
+        except Exception as error:  # such as a full disk, or a photo that was removed
+            self._refuse(500, reason(error))
+
+    def _refuse(self, status: int, why: str) -> None:
+        self.close_connection = True
+        self._send(status, json.dumps({"error": why}).encode(), "application/json")
 
     def _send(self, status: int, content: bytes, kind: str) -> None:
         self.send_response(status)
@@ -136,20 +147,16 @@ class _Handler(BaseHTTPRequestHandler):
     def _post(self, path: str) -> tuple[bytes, str]:
         content = self._read_post()
         session = self.server.session
-        if path == "answer":
-            try:
+        try:
+            if path == "answer":
                 session.answer(content.get("item"), content.get("kind"), content.get("answer"))
-            except (ValueError, TypeError) as error:
-                raise Refused(400, reason(error)) from error
-        elif path == "undo":
-            try:
+                return _json(session.state())
+            if path == "undo":
                 item = session.undo(content.get("item"))
-            except (ValueError, TypeError) as error:
-                raise Refused(400, reason(error)) from error
-            return _json({"item": item, **session.state(item)})
-        else:
-            raise Refused(404, "there is nothing here")
-        return _json(session.state())
+                return _json({"item": item, **session.state(item)})
+        except (ValueError, TypeError) as error:
+            raise Refused(400, reason(error)) from error
+        raise Refused(404, "there is nothing here")
 
     def _read_post(self) -> dict[str, Any]:
         """The JSON object of a post from the page itself; anything else is refused before it is read."""

@@ -73,6 +73,7 @@ class Session:
         self._at = {name: i for i, name in enumerate(task.items)}
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
+        self._exporting = threading.Lock()
         self._learned = Learned(range(len(task.items)), {}, None)
         self._qualities: list[tuple[int, float]] = []
         self._fitted_at, self._is_fitting, self._error = -1, False, ""
@@ -187,5 +188,6 @@ class Session:
 
     def export(self) -> list[str]:
         """Write the answers so far in formats that commands read; the names of the files."""
-        given, _ = self.answers()
-        return self.task.export(given, self.folder) if given else []
+        with self._exporting:
+            given, _ = self.answers()
+            return self.task.export(given, self.folder) if given else []

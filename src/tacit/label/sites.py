@@ -22,9 +22,6 @@ ASKED = 50
 TOP = 1000
 """Positives of a table with signals, as in `tacit motif`."""
 
-UNKNOWN_WEIGHT = 0.1
-"""Factor of sequences whose site is not known, relative to answered ones."""
-
 
 class Sites:
     """One site per positive sequence: its start, and its strand."""
@@ -71,9 +68,8 @@ class Sites:
         for item, site in known.items():
             hidden[self._rows[item]] = site
         rows = np.setdiff1d(np.arange(len(self._X)), [self._rows[item] for item in closed])
-        weight = UNKNOWN_WEIGHT if known else 1.0
         problem = Motif(width=self.width, strands="both")
-        model = LatentSVM(problem, C=100.0, tol=1e-2, unknown_weight=weight, random_state=self._seed, verbose=0)
+        model = LatentSVM(problem, C=100.0, tol=1e-2, unknown_weight=1.0, random_state=self._seed, verbose=0)
         model.fit([self._X[i] for i in rows], self._y[rows], hidden=hidden[rows])
         return model, rows, hidden[rows]
 
@@ -88,7 +84,7 @@ class Sites:
         skip = np.flatnonzero(self._y[rows] < 0)
         questions = ask(model, X, self._y[rows], ASKED, hidden=hidden, skip=skip, random_state=self._seed)
         first = [at[int(rows[k])] for k in questions.rows]
-        order = first + [item for item in open_ if item not in set(first)]
+        order = list(dict.fromkeys([*first, *open_]))
         return Learned(order, guesses, self._test(answers, closed))
 
     def _test(self, answers: Mapping[int, Any], closed: Sequence[int]) -> float | None:

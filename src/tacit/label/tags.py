@@ -71,7 +71,7 @@ class Tags:
             found = tagger.predict(words)
             guesses = {item: [str(tag) for tag in own] for item, own in zip(open_, found, strict=True)}
             first = [open_[i] for i in tagger.ask(words, ASKED, random_state=self._seed).rows.tolist()]
-            order = first + [item for item in open_ if item not in set(first)]
+            order = list(dict.fromkeys([*first, *open_]))
         return Learned(order, guesses, self._test(rows, known))
 
     def _complete_tags(self, answers: Mapping[int, Any]) -> dict[int, list[str]]:

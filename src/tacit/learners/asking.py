@@ -28,7 +28,14 @@ from tacit.oracle import (
     require,
     take_code,
 )
-from tacit.oracle.capabilities import GivesPosteriors, GivesTagPosteriors, HasHiddenStates, ListsOutputs, SumsOutputs
+from tacit.oracle.capabilities import (
+    GivesPosteriors,
+    GivesTagPosteriors,
+    HasHiddenStates,
+    HasOpenParts,
+    ListsOutputs,
+    SumsOutputs,
+)
 from tacit.penalties import Quadratic
 from tacit.runtime import parallel
 
@@ -52,12 +59,14 @@ class Questions(NamedTuple):
 
     ``rows`` has their positions in X, ``usefulness`` what the rule says of them (per unit of cost, where costs were
     given), and ``guesses`` the hidden value that the model would impute: most answers confirm it. ``rule`` is the rule.
+    ``parts`` has the position within the sample, where single parts are asked for, else None.
     """
 
     rows: Array
     usefulness: Array
     guesses: list[Any]
     rule: str
+    parts: Array | None = None
 
 
 def ask(
@@ -68,6 +77,7 @@ def ask(
     *,
     hidden: Any = None,
     rule: str = "auto",
+    parts: bool = False,
     diverse: bool = True,
     cost: Any = None,
     skip: Any = None,
@@ -97,9 +107,13 @@ def ask(
         - "mixed": "perturbed" and "random" in turn. Uncertain samples are often outliers, above all under a weak model;
           random ones keep the answers representative.
         - "paced": hard but representative: a large loss, which a pace would leave out, near many other samples.
-        - "auto": "mixed".
+        - "auto": "change" where hidden values can be listed and summed, such as instances, places and boxes; for parts
+          "margin" where there are probabilities; else "mixed".
+    parts : ask for single missing parts of y, not for all of a sample: the tag of one word, the label of one region.
+        Most parts of a sample are certain, so that the same number of answers teaches more. Rules are "perturbed",
+        "margin", "mixed" and "random"
     diverse : spread the questions over samples with different features: the most useful ones, weighted by the distance
-        to those chosen before (k-centre). "random" ignores it
+        to those chosen before (k-centre). Not for "random" and single parts
     cost : (n,) what an answer costs per sample, such as seconds; usefulness is divided by it
     skip : positions of samples that are not asked for, such as those without an answer so far
     random_state : seed of ties, noise and the random rule; the same seed gives the same questions
@@ -116,16 +130,19 @@ def ask(
     if not isinstance(model, Learner):
         raise TypeError(f"model must be a fitted learner of tacit, such as LatentSVM, got {shorten(model)}")
     k = whole_number("k", k)
-    one_of("rule", rule, ("auto", "random", "mixed", *RULES))
+    switch("parts", parts)
+    one_of("rule", rule, ("auto", "random", "mixed", *(PART_RULES if parts else RULES)))
     switch("diverse", diverse)
     oracle = model._bind(X, y, hidden)
     require("ask", model.problem, oracle, [Oracle.hidden_unknown, Oracle.impute, Oracle.decode])
     costs = _read_costs(cost, oracle.n_samples)
     unknown = np.setdiff1d(oracle.hidden_unknown(), _read_skipped(skip, oracle.n_samples))
     seed = int(random_numbers(random_state).randint(2**31))
-    rule = "mixed" if rule == "auto" else rule
     with parallel(oracle.exact(), model.n_jobs) as shards:
         asked = _Asked(model, shards, unknown, shards.impute(model.coef_).code, seed, k)
+        rule = _choose_rule(asked.oracle, parts) if rule == "auto" else rule
+        if parts:
+            return _ask_parts(asked, oracle, rule, costs)
         if rule == "random" or not unknown.size:
             chosen = np.random.default_rng(seed).permutation(unknown)[:k]
             useful = np.ones(chosen.size)
@@ -137,6 +154,34 @@ def ask(
             chosen, useful = unknown[picked], useful[picked]
         imputed = hidden_values(oracle, asked.code)
     return Questions(chosen, useful, [None if imputed is None else imputed[i] for i in chosen.tolist()], rule)
+
+
+def _choose_rule(oracle: Any, parts: bool) -> str:
+    if parts:
+        return "mixed" if capability(oracle, GivesTagPosteriors) is None else "margin"
+    has_sums = capability(oracle, SumsOutputs) is not None and code_offsets(oracle) is None
+    return "change" if has_sums else "mixed"
+
+
+def _ask_parts(asked: _Asked, oracle: Any, rule: str, costs: Array) -> Questions:
+    """The parts whose labels are missing, the most useful first."""
+    require("ask(parts=True)", asked.model.problem, oracle, HasOpenParts, "leave out parts=True")
+    offsets = oracle.offsets
+    owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+    places = oracle.open_parts()
+    places = places[np.isin(owner[places], asked.rows)]
+    shuffled = np.random.default_rng((asked.seed, 3)).permutation(places.size)
+    useful = np.ones(places.size)
+    if rule == "random" or not places.size:
+        picked = shuffled[: asked.k]
+    else:
+        useful = _check_values(PART_RULES["perturbed" if rule == "mixed" else rule](asked))[places]
+        useful = useful / costs[owner[places]]
+        picked = _best_first(asked, useful)[: asked.k]
+        picked = _alternate(picked, shuffled)[: asked.k] if rule == "mixed" else picked
+    chosen = places[picked]
+    labels = np.asarray(oracle.decode(asked.code)[0].values)
+    return Questions(owner[chosen], useful[picked], labels[chosen].tolist(), rule, chosen - offsets[owner[chosen]])
 
 
 @dataclass
@@ -195,14 +240,17 @@ def _margin(asked: _Asked) -> Array:
     if capability(asked.oracle, GivesPosteriors) is not None and capability(asked.oracle, ListsOutputs) is not None:
         sizes = np.diff(asked.oracle.offsets)[asked.rows]
         return 1 - _gaps(asked.oracle.hidden_posterior(asked.w, asked.rows), sizes)
+    return np.asarray(np.add.reduceat(_part_margins(asked), asked.oracle.offsets[:-1])[asked.rows])
+
+
+def _part_margins(asked: _Asked) -> Array:
+    """One minus the difference of the two highest probabilities, for every part of all samples."""
     if has_hidden_states(asked.oracle) or not completes_labels(asked.oracle):
-        table = asked.require("margin", HasHiddenStates).state_posterior(asked.w, asked.rows, is_given=True)
+        table = asked.require("margin", HasHiddenStates).state_posterior(asked.w, is_given=True)
     else:
-        table = asked.require("margin", GivesTagPosteriors).tag_posterior(asked.w, asked.rows, is_given=True)
+        table = asked.require("margin", GivesTagPosteriors).tag_posterior(asked.w, is_given=True)
     ordered = np.sort(table, axis=1)
-    gaps = 1 - (ordered[:, -1] - ordered[:, -2] if table.shape[1] > 1 else ordered[:, -1])
-    sizes = np.diff(asked.oracle.offsets)[asked.rows]
-    return np.asarray(np.add.reduceat(gaps, np.cumsum(sizes) - sizes))
+    return np.asarray(1 - (ordered[:, -1] - ordered[:, -2] if table.shape[1] > 1 else ordered[:, -1]))
 
 
 def _gaps(probabilities: Array, sizes: Array) -> Array:
@@ -249,23 +297,28 @@ def _starts(asked: _Asked) -> Array:
 
 
 def _count_changes(asked: _Asked) -> Array:
+    return _count_parts(asked.oracle, _part_changes(asked))[asked.rows]
+
+
+def _part_changes(asked: _Asked) -> Array:
+    """How often each number of the imputed code changes with noise on the weights."""
     rng = np.random.default_rng(asked.seed)
     scale = NOISE * float(np.linalg.norm(asked.w)) / np.sqrt(asked.w.size)
     schema = asked.model.schema_
     lower = Quadratic().in_blocks(schema, asked.model.problem.lower_bounds(schema)).lower
-    changed = np.zeros(asked.oracle.n_samples)
+    changed = np.zeros(asked.code.size)
     for _ in range(DRAWS):
         noisy = asked.w + scale * rng.standard_normal(asked.w.size)
         noisy = noisy if lower is None else np.maximum(noisy, lower)
-        changed += _count_parts(asked.oracle, asked.oracle.impute(noisy).code != asked.code)
-    return np.asarray(changed[asked.rows] / DRAWS)
+        changed += asked.oracle.impute(noisy).code != asked.code
+    return np.asarray(changed / DRAWS)
 
 
 def _count_parts(oracle: Oracle, differs: Array) -> Array:
-    """The number of parts of every sample for which this holds; a sample without parts is one."""
+    """The sum over the parts of every sample; a sample without parts is one."""
     offsets = code_offsets(oracle)
     if offsets is None:
-        return differs.astype(np.float64)
+        return differs
     sums = np.concatenate([[0.0], np.cumsum(differs, dtype=np.float64)])
     return np.asarray(np.diff(sums[offsets]))
 
@@ -293,6 +346,8 @@ RULES: Mapping[str, Callable[[_Asked], Array]] = {
     "perturbed": _count_changes,
     "paced": _rank_slacks,
 }
+
+PART_RULES: Mapping[str, Callable[[_Asked], Array]] = {"margin": _part_margins, "perturbed": _part_changes}
 
 
 # from usefulness to a batch

@@ -226,6 +226,13 @@ class HasParts(Oracle, Protocol):
     """(n + 1,) where each sample's parts begin."""
 
 
+class HasOpenParts(HasParts, Protocol):
+    """Parts of an output whose labels may be missing one by one, such as the tags of a sequence."""
+
+    def open_parts(self) -> Array:
+        """The positions of the parts of y that are missing."""
+
+
 class GivesTagPosteriors(HasParts, Protocol):
     """Probabilities of the parts of an output, such as the tags of a sequence."""
 

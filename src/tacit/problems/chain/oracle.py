@@ -271,6 +271,9 @@ class ChainOracle(CompletedTags):
     def hidden_unknown(self) -> Array:
         return np.flatnonzero(np.logical_or.reduceat(~self._is_single(self._evidence(None)), self.offsets[:-1]))
 
+    def open_parts(self) -> Array:
+        return np.flatnonzero(self._true_labels(None) < 0)
+
     def dual(self, weights: Array, target: Array, start: Mapping[str, Any] | None = None) -> ChainDual:
         """The dual point of a task with these c_i and targets, all weight on the targets, or that of ``start``."""
         return ChainDual(self, weights, target, start)

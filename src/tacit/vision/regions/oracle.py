@@ -249,6 +249,9 @@ class RegionOracle(PartsOracle):
     def hidden_unknown(self) -> Array:
         return np.flatnonzero(np.logical_or.reduceat(self._true_labels(None) < 0, self.offsets[:-1]))
 
+    def open_parts(self) -> Array:
+        return np.flatnonzero(self._true_labels(None) < 0)
+
     def sample_factors(self) -> Array:
         """See `tacit.oracle.capabilities.WeighsSamples`."""
         factors = np.ones(self.n_samples)

@@ -10,12 +10,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array, is_table
 from tacit.data.labels import read_classes, read_labels
-from tacit.data.parameters import has_length, is_list, shorten
+from tacit.data.parameters import entries, has_length, is_list, is_whole, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.reading import MAX_BYTES
 from tacit.data.specs import (
@@ -102,11 +103,13 @@ class ReasonFinder(Application):
     def fit(self, texts: Any, y: Any, hidden: Any = None) -> ReasonFinder:
         """Learn from documents, texts or lists of sentences, and their labels.
 
-        ``hidden`` has the decisive sentences of documents where they are known: lists of positions, None elsewhere.
+        ``hidden`` has the decisive sentences of documents where they are known: lists of positions, None elsewhere. A
+        document may have fewer or more of them than are chosen.
         """
         self.check_parameters()
         documents = read_documents(texts)
         labels = read_labels(y, len(documents))
+        hidden = None if hidden is None else _read_hidden(hidden, [len(own) for own in documents])
         classes = read_classes(None, labels, len(documents))
         if len(classes) != 2:
             raise ValueError(f"y must have two different labels, got {len(classes)}: {shorten(classes.tolist())}")
@@ -151,10 +154,21 @@ class ReasonFinder(Application):
         return SentenceVectors(int(self.min_documents), with_lengths=self.budget == "words")
 
     def learn(self, X: Ragged, y: Array, hidden: Any = None) -> tuple[LatentSVM, LinearSVC]:
-        """Fit a latent SVM to tables of `vectors`, with a linear SVM as its prior; return both."""
+        """Fit a latent SVM to tables of `vectors`, with a linear SVM as its prior; return both.
+
+        Known sentences change the prior, by a logistic regression of chosen sentences against others. Where sentences
+        are counted, they are also hidden values: too many are cut to those with the highest scores by the prior.
+        """
         whole = LinearSVC(C=1.0, random_state=0).fit(self._whole(X), y)
         weights, intercept = whole.coef_[0], whole.intercept_
-        centre = np.concatenate([POLARITY_OF_DOCUMENT * weights, np.zeros(weights.size), weights, intercept])
+        polarity, subjectivity = POLARITY_OF_DOCUMENT * weights, np.zeros(weights.size)
+        known = [] if hidden is None else [i for i, own in enumerate(hidden) if own is not None]
+        if known:
+            part = self._without_lengths(X[known])
+            signs = np.where(y[known] == np.unique(y)[1], 1.0, -1.0)
+            polarity, subjectivity = _learn_choice(part, signs, [hidden[i] for i in known], polarity)
+            hidden = self._complete(X, hidden, known, signs, polarity, subjectivity)
+        centre = np.concatenate([polarity, subjectivity, weights, intercept])
         problem = Sentences(share=self.share, budget=self.budget)
         oracle = problem.bind(X, y, problem.schema(X, y))
         first = oracle.decode(oracle.impute(centre).code)[1]
@@ -170,10 +184,26 @@ class ReasonFinder(Application):
         )
         return model.fit(X, y, hidden=hidden), whole
 
+    def _complete(
+        self, X: Ragged, hidden: Any, known: list[int], signs: Array, polarity: Array, subjectivity: Array
+    ) -> list[list[int] | None] | None:
+        """The known sentences, cut or completed to as many as are chosen, by their scores; None for a budget of words."""
+        if self.budget == "words":
+            return None
+        found: list[list[int] | None] = [None] * len(X)
+        for i, sign in zip(known, signs.tolist(), strict=True):
+            scores = X[i][1:] @ (sign * polarity + subjectivity)
+            scores[hidden[i]] += 1e6
+            best = np.argsort(-scores, kind="stable")[: self.count_chosen(scores.size)]
+            found[i] = np.sort(best).tolist()
+        return found
+
     def _whole(self, X: Ragged) -> Any:
         """The rows of whole documents, without the column of lengths."""
-        rows = X.values[X.offsets[:-1]]
-        return rows[:, 1:] if self.budget == "words" else rows
+        return self._without_lengths(X).values[X.offsets[:-1]]
+
+    def _without_lengths(self, X: Ragged) -> Ragged:
+        return X if self.budget == "sentences" else X.with_values(sparse.csr_array(X.values[:, 1:]))
 
     def _test(self, X: Ragged, y: Array, hidden: Any) -> dict[str, float] | None:
         """Cross-validated accuracies of this model and of the linear SVM."""
@@ -193,6 +223,41 @@ class ReasonFinder(Application):
             right[0, test] = model.predict(X[test]) == y[test]
             right[1, test] = whole.predict(self._whole(X[test])) == y[test]
         return {"this model": float(right[0].mean()), "linear SVM": float(right[1].mean())}
+
+
+def _read_hidden(hidden: Any, sizes: list[int]) -> list[list[int] | None]:
+    """Check lists of sentences, None for a document whose decisive sentences are not known."""
+    meaning = "a list with the decisive sentences of each document, None where they are not known"
+    found: list[list[int] | None] = []
+    for i, (own, n) in enumerate(zip(entries("hidden", hidden, meaning, len(sizes)), sizes, strict=True)):
+        if own is not None:
+            own = entries(f"hidden[{i}]", own, "a list of sentences")
+            if not all(is_whole(t) and 0 <= t < n for t in own) or len({int(t) for t in own}) < len(own):
+                raise ValueError(f"hidden[{i}] must be different sentences from 0 to {n - 1}, got {shorten(own)}")
+        found.append(None if own is None else sorted(int(t) for t in own))
+    return found
+
+
+KNOWN_C, KNOWN_PRIOR = 3.0, 3.0
+"""Of the logistic regression of chosen sentences: factor of the loss, and how much of the prior polarity it begins with."""
+
+
+def _learn_choice(X: Ragged, signs: Array, chosen: list[Any], polarity: Array) -> tuple[Array, Array]:
+    """Weights (polarity, subjectivity) by which known sentences are chosen; as long as the prior polarity."""
+    is_sentence = np.ones(X.values.shape[0], dtype=bool)
+    is_sentence[X.offsets[:-1]] = False
+    rows, sign = X.values[is_sentence], np.repeat(signs, X.lengths - 1)
+    is_chosen = np.concatenate([np.isin(np.arange(n - 1), own) for own, n in zip(chosen, X.lengths, strict=True)])
+    base = sign * (rows @ polarity)
+    if is_chosen.all() or not is_chosen.any() or not base.std():
+        return polarity, np.zeros_like(polarity)
+    factor = KNOWN_PRIOR / base.std()
+    table = sparse.hstack([sparse.diags_array(sign) @ rows, rows, sparse.csr_array(factor * base[:, None])])
+    model = LogisticRegression(C=KNOWN_C, solver="liblinear", random_state=0).fit(sparse.csr_array(table), is_chosen)
+    d = polarity.size
+    found, subjectivity = model.coef_[0, :d] + model.coef_[0, -1] * factor * polarity, model.coef_[0, d:-1]
+    scale = np.linalg.norm(polarity) / max(float(np.linalg.norm(found)), 1e-12)
+    return scale * found, scale * subjectivity
 
 
 WORD = re.compile(r"\w+|[^\w\s]+")

@@ -27,7 +27,8 @@ def run() -> Page:
         "each with one to three translations, words without a translation on both sides, and neighbours that change "
         f"places. Error rate of the first {MEASURED:,} sentence pairs, whose links are known here and to no model. "
         "`WordAligner()` at its defaults learns from the text alone, on two threads; each row is a process of its own, "
-        "whose memory is its peak. CPU time is that of all threads. IBM-1 with a diagonal prior, both directions joined "
+        "whose memory is its peak. CPU time is that of all threads. IBM-1 with a diagonal prior, both directions "
+        "joined "
         "by grow-diag-final-and, is the baseline.",
         ["model", "sentence pairs", "CPU seconds", "CPU seconds per 1,000 pairs", "peak memory, MB", "error rate"],
     )
@@ -40,7 +41,8 @@ def run() -> Page:
             page.rows.append(row)
             print(row, flush=True)
     page.notes.append(
-        "Up to about a million pairs of words (3,000 sentence pairs here) all sentence pairs are learned from. Of longer "
+        "Up to about a million pairs of words (3,000 sentence pairs here) all sentence pairs are learned from. Of "
+        "longer "
         "texts a sample is; translation tables come from the other sentence pairs, and all are aligned in blocks."
     )
     return page

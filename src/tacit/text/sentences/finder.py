@@ -187,7 +187,7 @@ class ReasonFinder(Application):
     def _complete(
         self, X: Ragged, hidden: Any, known: list[int], signs: Array, polarity: Array, subjectivity: Array
     ) -> list[list[int] | None] | None:
-        """The known sentences, cut or completed to as many as are chosen, by their scores; None for a budget of words."""
+        """The known sentences, cut or completed to as many as are chosen; None for a budget of words."""
         if self.budget == "words":
             return None
         found: list[list[int] | None] = [None] * len(X)
@@ -239,7 +239,7 @@ def _read_hidden(hidden: Any, sizes: list[int]) -> list[list[int] | None]:
 
 
 KNOWN_C, KNOWN_PRIOR = 3.0, 3.0
-"""Of the logistic regression of chosen sentences: factor of the loss, and how much of the prior polarity it begins with."""
+"""Of the logistic regression of chosen sentences: factor of the loss, and of the column of prior polarities."""
 
 
 def _learn_choice(X: Ragged, signs: Array, chosen: list[Any], polarity: Array) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from tacit import Ragged
 from tacit.apps import ReasonFinder
 from tacit.problems import Sentences
 from tacit.text import SentenceVectors
-from tacit.text.sentences.finder import split_words
+from tacit.text.sentences.vectors import split_words
 
 FOLDS = 4
 SUMMARY_FOLDS = 2

@@ -14,7 +14,7 @@ from tacit.label.sentences import DecisiveSentences
 from tacit.label.session import Session
 from tacit.label.sites import Sites
 from tacit.text import Document, read_conll, write_conll
-from tacit.text.sentences.finder import read_document_file
+from tacit.text.sentences.vectors import read_document_file
 
 Image = pytest.importorskip("PIL.Image")
 

@@ -16,7 +16,8 @@ from tacit.data.lines import json_line
 from tacit.report import Code, Column, Facts, Figure, Page, Prose, Section, Table, render
 
 if TYPE_CHECKING:
-    from tacit.text.sentences.finder import Decision, DocumentFile
+    from tacit.text.sentences.finder import Decision
+    from tacit.text.sentences.vectors import DocumentFile
 
 EXAMPLES = commands.examples(
     "tacit reasons reviews.jsonl --out reasons",
@@ -52,7 +53,8 @@ def reasons(run: commands.CommandRun, documents: Path, model: Path | None, n_ask
     Writes report.html, reasons.jsonl (the predicted label of each document, and the chosen sentences with their
     scores), model.tacit and run.json.
     """
-    from tacit.text.sentences.finder import ReasonFinder, read_document_file
+    from tacit.text.sentences.finder import ReasonFinder
+    from tacit.text.sentences.vectors import read_document_file
 
     finder = ReasonFinder(**options, **run.settings) if model is None else commands.load_model(model, ReasonFinder, {})
     run.check_options(finder)

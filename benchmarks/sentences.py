@@ -59,7 +59,7 @@ def run() -> Page:
         "With known sentences: five folds of the product reviews. Each model learns from all movie reviews and four "
         "folds, "
         "whose labels it has; of some of them it has the sentences that agree with the label, as `hidden`.",
-        "About 35 other ways to score sentences were tried on these 116 reviews (occlusion of other models, logistic "
+        "About 40 other ways to score sentences were tried on these 116 reviews (occlusion of other models, logistic "
         "regressions on documents and on sentences, naive Bayes, sums in place of means): shares from 0.611 to "
         "0.660, no "
         "two of them clearly different. The default was kept, as nothing but these reviews preferred another one. On "

@@ -235,21 +235,47 @@ KNOWN_C, KNOWN_PRIOR = 3.0, 3.0
 
 
 def _learn_choice(X: Ragged, signs: Array, chosen: list[Any], polarity: Array) -> tuple[Array, Array]:
-    """Weights (polarity, subjectivity) by which known sentences are chosen; as long as the prior polarity."""
+    """Weights (polarity, subjectivity) by which known sentences are chosen; as long as the prior polarity.
+
+    If they do not rank the sentences of held-out documents better than the prior does, the prior stays.
+    """
     is_sentence = np.ones(X.values.shape[0], dtype=bool)
     is_sentence[X.offsets[:-1]] = False
     rows, sign = X.values[is_sentence], np.repeat(signs, X.lengths - 1)
+    owner = np.repeat(np.arange(len(X)), X.lengths - 1)
     is_chosen = np.concatenate([np.isin(np.arange(n - 1), own) for own, n in zip(chosen, X.lengths, strict=True)])
     base = sign * (rows @ polarity)
-    if is_chosen.all() or not is_chosen.any() or not base.std():
+    if not base.std():
         return polarity, np.zeros_like(polarity)
     factor = KNOWN_PRIOR / base.std()
-    table = sparse.hstack([sparse.diags_array(sign) @ rows, rows, sparse.csr_array(factor * base[:, None])])
-    model = LogisticRegression(C=KNOWN_C, solver="liblinear", random_state=0).fit(sparse.csr_array(table), is_chosen)
-    d = polarity.size
-    found, subjectivity = model.coef_[0, :d] + model.coef_[0, -1] * factor * polarity, model.coef_[0, d:-1]
-    scale = np.linalg.norm(polarity) / max(float(np.linalg.norm(found)), 1e-12)
-    return scale * found, scale * subjectivity
+    parts = sparse.diags_array(sign) @ rows, rows, sparse.csr_array(factor * base[:, None])
+    table = sparse.csr_array(sparse.hstack(parts))
+    fold = np.random.default_rng(0).permutation(len(X))[owner] % FOLDS
+    found = base.copy()
+    for k in range(FOLDS):
+        found[fold == k] = table[fold == k] @ _fit_choice(table[fold != k], is_chosen[fold != k])
+    if _rank_within(found, is_chosen, owner) <= _rank_within(base, is_chosen, owner):
+        return polarity, np.zeros_like(polarity)
+    weights, d = _fit_choice(table, is_chosen), polarity.size
+    learned, subjectivity = weights[:d] + weights[-1] * factor * polarity, weights[d:-1]
+    scale = np.linalg.norm(polarity) / max(float(np.linalg.norm(learned)), 1e-12)
+    return scale * learned, scale * subjectivity
+
+
+def _fit_choice(table: Any, is_chosen: Array) -> Array:
+    """Weights of a logistic regression of chosen sentences; those of the prior alone if there is nothing to learn."""
+    if is_chosen.all() or not is_chosen.any():
+        return np.append(np.zeros(table.shape[1] - 1), 1.0)
+    return np.asarray(LogisticRegression(C=KNOWN_C, solver="liblinear", random_state=0).fit(table, is_chosen).coef_[0])
+
+
+def _rank_within(scores: Array, is_chosen: Array, owner: Array) -> float:
+    """Over pairs of a chosen and another sentence of the same document, the share with the higher score first."""
+    right = pairs = 0.0
+    for own in np.split(np.arange(owner.size), np.flatnonzero(np.diff(owner)) + 1):
+        gaps = scores[own][is_chosen[own], None] - scores[own][~is_chosen[own]]
+        right, pairs = right + np.count_nonzero(gaps > 0) + 0.5 * np.count_nonzero(gaps == 0), pairs + gaps.size
+    return right / max(pairs, 1.0)
 
 
 class Reason(NamedTuple):

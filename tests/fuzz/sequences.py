@@ -162,7 +162,7 @@ def entities(draw: Draw):
 def time_steps(draw: Draw):
     lines = ["sequence,x,y,tag", *(f"{k // 3},{draw.real(-1, 1)},{k % 2},{'ab'[k % 2]}" for k in range(9))]
     found, _ = read(draw, read_steps, write_file(draw, "a.csv", "\n".join(lines).encode()))
-    steps = [draw.random.normal(size=(4, 2)) for _ in range(4)]
+    steps = [draw.rng.normal(size=(4, 2)) for _ in range(4)]
     parameters = draw.spoil_some({"window": draw.whole(0, 3)}, 0.3)
     table = StepFeatures(**parameters).fit_transform(**draw.spoil_some({"X": steps}, 0.5))
     tagger = Tagger(**parameters, verbose=0).fit(**draw.spoil_some({"X": steps, "y": [["a", "b"] * 2] * 4}, 0.5))

@@ -107,7 +107,7 @@ class Summariser(Application):
         return found
 
     def _fit_labels(self, documents: list[list[str]], y: Any) -> Summariser:
-        labels = [None] * len(documents) if y is None else list(y)
+        labels = [None] * len(documents) if y is None else entries("y", y, "a label for each document", len(documents))
         known = [i for i, label in enumerate(labels) if label is not None]
         if not known:
             raise ValueError("there must be summaries or labels to learn from, got neither; add some")

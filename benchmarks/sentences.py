@@ -18,11 +18,12 @@ from tacit import Ragged
 from tacit.apps import ReasonFinder
 from tacit.problems import Sentences
 from tacit.text import SentenceVectors
-from tacit.text.sentences.finder import split_words
+from tacit.text.sentences.vectors import split_words
 
 FOLDS = 4
 SUMMARY_FOLDS = 2
 SEEDS = 3
+KNOWN_FOLDS = 5
 
 
 def run() -> Page:
@@ -55,6 +56,17 @@ def run() -> Page:
         "Defaults were chosen on the first fold of the movie reviews, C out of 10 and 100; for the planted documents "
         "out of 10, 100 and 1000 on one seed. Weights by idf were taken over from TF-IDF + LinearSVC, which was better "
         "with them on five folds and on the product reviews; both were looked at.",
+        "With known sentences: five folds of the product reviews. Each model learns from all movie reviews and four "
+        "folds, "
+        "whose labels it has; of some of them it has the sentences that agree with the label, as `hidden`.",
+        "About 40 other ways to score sentences were tried on these 116 reviews (occlusion of other models, logistic "
+        "regressions on documents and on sentences, naive Bayes, sums in place of means): shares from 0.611 to "
+        "0.660, no "
+        "two of them clearly different. The default was kept, as nothing but these reviews preferred another one. On "
+        "held-out "
+        "movie reviews, sentence scores of a logistic regression on sentences predict the label of the document "
+        "better (area "
+        "under the ROC curve 0.714 against 0.678); on product reviews they are not better (0.624).",
         "To reach: 0.870 on movie reviews and within one standard error of LinearSVC, a clear gain on planted carriers,"
         " summaries above first and random sentences, a pass of at most 2.5 times the product.",
     ]
@@ -132,14 +144,56 @@ def agreement(texts: list[list[str]], y: np.ndarray) -> list[Any]:
         "LinearSVC, whole reviews, same features": whole.score(rows_of_documents(Z), labels),
         "**latent, sentences and reviews**": model.score(Z, labels),
     }
+    for n_known in (0, 20, len(documents)):
+        many = "no" if n_known == 0 else "all" if n_known == len(documents) else str(n_known)
+        name = f"**latent, 30 %, learned from other product reviews too, sentences of {many} of them known**"
+        chosen[name] = with_known(texts, y, documents, labels, truth, n_known)
     rows: list[Any] = [("accuracy on 116 product reviews", name, f"{value:.3f}") for name, value in right.items()]
-    for name, places in chosen.items():
-        hits = [
-            (int(np.count_nonzero(np.array(own)[p] == label)), len(p))
-            for own, p, label in zip(truth, places, labels, strict=True)
-        ]
-        rows.append((f"chosen sentences, {len(documents)} reviews", name, interval(np.array(hits))))
+    hits = {
+        name: np.array(
+            [
+                (int(np.count_nonzero(np.array(own)[p] == label)), len(p))
+                for own, p, label in zip(truth, places, labels, strict=True)
+            ]
+        )
+        for name, places in chosen.items()
+    }
+    task = f"chosen sentences, {len(documents)} reviews"
+    rows += [(task, name, interval(own)) for name, own in hits.items()]
+    other = "TF-IDF + LinearSVC, occlusion, 30 %"
+    rows += [
+        (f"{task}, minus occlusion", name, interval(own, hits[other])) for name, own in hits.items() if "latent" in name
+    ]
     return rows
+
+
+def with_known(
+    texts: list[list[str]],
+    y: np.ndarray,
+    documents: list[list[str]],
+    labels: np.ndarray,
+    truth: list[list[str]],
+    n_known: int,
+) -> list[np.ndarray]:
+    """The chosen sentences of each fifth of the product reviews; the labels of the others, and sentences of some, are
+    known."""
+    fold = np.random.default_rng(0).permutation(len(documents)) % KNOWN_FOLDS
+    found: list[Any] = [None] * len(documents)
+    for k in range(KNOWN_FOLDS):
+        train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        own = finder()
+        X = own.vectors([*texts, *(documents[i] for i in train)])
+        hidden: list[Any] = [None] * len(texts)
+        is_known = np.random.default_rng(k).permutation(train.size) < n_known
+        hidden += [
+            np.flatnonzero(np.array(truth[i]) == labels[i]).tolist() if own else None
+            for i, own in zip(train, is_known, strict=True)
+        ]
+        model, _ = own.learn(X, np.concatenate([y, labels[train]]), hidden)
+        chosen = model.impute(own._vectors([documents[i] for i in test]), labels[test])
+        for i, places in zip(test, chosen, strict=True):
+            found[i] = places
+    return found
 
 
 def occlude(reader: Any, documents: list[list[str]], signs: np.ndarray) -> list[np.ndarray]:
@@ -226,9 +280,16 @@ def spread(values: list[float]) -> str:
     return f"{np.mean(values):.3f} ± {np.std(values, ddof=1) / np.sqrt(len(values)):.3f}"
 
 
-def interval(hits: np.ndarray) -> str:
-    """The share of right ones, and its interval by bootstrap over documents."""
+def interval(hits: np.ndarray, others: np.ndarray | None = None) -> str:
+    """The share of right ones, or its difference to another one, and its interval by bootstrap over documents."""
     rng = np.random.default_rng(0)
-    draws = hits[rng.integers(len(hits), size=(2000, len(hits)))].sum(axis=1)
-    low, high = np.percentile(draws[:, 0] / draws[:, 1], [2.5, 97.5])
-    return f"{hits[:, 0].sum() / hits[:, 1].sum():.3f} ({low:.3f} to {high:.3f})"
+    rows = np.vstack([np.arange(len(hits)), rng.integers(len(hits), size=(2000, len(hits)))])
+    shares = [own[rows].sum(axis=1) for own in ((hits,) if others is None else (hits, others))]
+    values = shares[0][:, 0] / shares[0][:, 1]
+    values = values if others is None else values - shares[1][:, 0] / shares[1][:, 1]
+    low, high = np.percentile(values[1:], [2.5, 97.5])
+    return (
+        f"{values[0]:.3f} ({low:.3f} to {high:.3f})"
+        if others is None
+        else f"{values[0]:+.3f} ({low:+.3f} to {high:+.3f})"
+    )

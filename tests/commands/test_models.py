@@ -12,6 +12,7 @@ AGAIN = {
     "tag": ("tag --model tags/model.tacit --predict words.txt", ["predictions.tsv"]),
     "coref": ("coref --model who/model.tacit --predict tales/new_*.conll", ["new_13.conll", "new_14.conll"]),
     "reasons": ("reasons reviews.jsonl --model reasons/model.tacit", ["reasons.jsonl"]),
+    "summarise": ("summarise reviews.jsonl --model summaries/model.tacit", ["summaries.jsonl"]),
     "bags": ("bags molecules.csv --model bags/model.tacit", ["predictions.csv", "instances.csv"]),
     "transcribe": ("transcribe sounds --model spoken/model.tacit --transcripts sounds.tsv", ["words.ctm"]),
     "align": ("align sentences.en-fr --model links/model.tacit", ["links.txt"]),

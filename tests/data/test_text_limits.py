@@ -14,7 +14,7 @@ from tacit.datasets import boxes_coco, boxes_csv, read_pautomac
 from tacit.dna.files import iterate_sequences, read_motifs, read_sequence_table, read_sequences_file
 from tacit.ranking import Triplets
 from tacit.text import read_conll, read_json, read_links, read_parallel
-from tacit.text.sentences.finder import read_document_file
+from tacit.text.sentences.vectors import read_document_file
 from tacit.text.tagged_words import read_two_columns
 from tests.fuzz.verdicts import CLEAN, CLEAR, judge
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from tacit.apps import Tagger
 from tacit.datasets import read_conllu, read_tagged, read_two_columns, write_two_columns
 from tacit.problems import error_rate
 from tacit.spectral import FeatureClusters, HashedSymbols, RareWords, SpectralTagger, average_f1
 from tacit.text import (
+    StepFeatures,
     WordClusters,
     WordFeatures,
     convert_tags,
@@ -15,6 +17,7 @@ from tacit.text import (
     find_invalid_pairs,
     has_entities,
     read_raw_text,
+    read_steps,
     score_entities,
     split_text,
     stand_off,
@@ -153,3 +156,14 @@ def entities(draw: Draw):
     find_entities(**draw.spoil_some({"tags": tags[0]}, 0.4))
     convert_tags(**draw.spoil_some({"tags": tags[0], "scheme": draw.pick(["bio", "iobes"])}, 0.4))
     return [scores.macro_f1, scores.overall.f1, scores.overall.precision, scores.overall.recall]
+
+
+@target("StepFeatures", "read_steps")
+def time_steps(draw: Draw):
+    lines = ["sequence,x,y,tag", *(f"{k // 3},{draw.real(-1, 1)},{k % 2},{'ab'[k % 2]}" for k in range(9))]
+    found, _ = read(draw, read_steps, write_file(draw, "a.csv", "\n".join(lines).encode()))
+    steps = [draw.rng.normal(size=(4, 2)) for _ in range(4)]
+    parameters = draw.spoil_some({"window": draw.whole(0, 3)}, 0.3)
+    table = StepFeatures(**parameters).fit_transform(**draw.spoil_some({"X": steps}, 0.5))
+    tagger = Tagger(**parameters, verbose=0).fit(**draw.spoil_some({"X": steps, "y": [["a", "b"] * 2] * 4}, 0.5))
+    return float(len(table) + len(found.words) + len(tagger.predict(steps)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tacit import HiddenCRF, Links, text
-from tacit.apps import Parser, ReasonFinder, WordAligner
+from tacit.apps import Parser, ReasonFinder, Summariser, WordAligner
 from tacit.problems import Tree
 from tests.fuzz.draws import Draw
 from tests.fuzz.readers import write_file
@@ -100,3 +100,12 @@ def aligners(draw: Draw):
         aligner.scores_.values,
         aligner.predict(**draw.spoil_some({"source": source, "target": target}, 0.3)).values,
     ]
+
+
+@target("Summariser")
+def summaries(draw: Draw):
+    texts = ["A film. It is dull. So it ends."] * 3 + ["A play. It is fine! Then home."] * 3
+    data = {"texts": texts, "summaries": draw.pick([None, ["It is dull.", None] * 3]), "y": ["-"] * 3 + ["+"] * 3}
+    model = Summariser(**draw.spoil_some({"share": draw.real(0, 1), "min_documents": 1}, 0.3), verbose=0)
+    model.fit(**draw.spoil_some(data, 0.5))
+    return float(sum(map(len, model.predict(draw.pick([texts, draw.spoil(texts)])))))

@@ -14,7 +14,7 @@ from tacit.label.sentences import DecisiveSentences
 from tacit.label.session import Session
 from tacit.label.sites import Sites
 from tacit.text import Document, read_conll, write_conll
-from tacit.text.sentences.finder import read_document_file
+from tacit.text.sentences.vectors import read_document_file
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -119,7 +119,7 @@ def write_reviews(path, n=24):
     return [next(t for t, s in enumerate(json.loads(line)["sentences"]) if "film" in s) for line in lines]
 
 
-def test_sentences_are_learned_and_read_by_reasons(tmp_path, capsys):
+def test_sentences_are_learned_and_read_by_reasons(tmp_path):
     path = tmp_path / "reviews.jsonl"
     truth = write_reviews(path)
     task = DecisiveSentences(path, share=0.25)
@@ -138,8 +138,7 @@ def test_sentences_are_learned_and_read_by_reasons(tmp_path, capsys):
     asked = (tmp_path / "out" / "questions.tsv").read_text().splitlines()
     assert len(asked) == 5
     assert "r3" not in {line.split("\t")[0] for line in asked}
-    assert main([*command[:2], "--share", "0.5", "--out", str(tmp_path / "no")]) != 0
-    assert "--share" in capsys.readouterr().err
+    assert main([*command[:2], "--share", "0.5", "--out", str(tmp_path / "other")]) == 0
 
 
 @pytest.mark.parametrize("known", ["[4]", "[0, 0]", "0", '["a"]', "[true]"])

@@ -8,6 +8,7 @@ import pytest
 import tacit
 from tacit import LatentSVM, Links, Ragged, StructuredSVM
 from tacit.apps import WordAligner
+from tacit.cli import main
 from tacit.problems import Alignment
 from tacit.text import (
     IBM1,
@@ -19,6 +20,8 @@ from tacit.text import (
     symmetrise,
     write_links,
 )
+from tacit.text.alignment import aligner as aligner_module
+from tacit.text.alignment import ibm1
 
 WORDS = {f"s{k}": f"t{k}" for k in range(30)}
 
@@ -242,3 +245,37 @@ def test_an_aligner_refuses_what_it_cannot_learn_from():
         WordAligner(verbose=0).fit(["a b"] * 8, ["c d"] * 8)
     with pytest.raises(ValueError, match="target"):
         WordAligner(verbose=0).fit(["a b"] * 8, ["c d"] * 7)
+
+
+def test_a_long_text_is_aligned_as_well_from_a_sample(monkeypatch):
+    rng = np.random.default_rng(0)
+    words = [rng.choice(40, rng.integers(3, 7), replace=False) for _ in range(400)]
+    source, target = ([[f"{side}{k}" for k in own] for own in words] for side in "st")
+    monkeypatch.setattr(aligner_module, "MAX_CELLS", 2000)
+    found = [WordAligner(n_jobs=jobs, verbose=0).fit(source, target) for jobs in (1, 2)]
+    gold = [[(i, i) for i in range(len(own))] for own in words]
+    assert alignment_scores(list(found[0].links_), gold).error_rate < 0.02
+    np.testing.assert_array_equal(found[0].scores_.values, found[1].scores_.values)
+
+
+def test_the_sample_of_a_long_text_has_the_sentence_pairs_with_links(monkeypatch):
+    monkeypatch.setattr(aligner_module, "MAX_CELLS", 160)
+    gold = [Links([(0, 1), (1, 0)]) if 100 <= k < 105 else None for k in range(200)]
+    rows = WordAligner(verbose=0)._sample(np.full(200, 4), gold)
+    assert {100, 101, 102, 103, 104} <= set(rows.tolist())
+    assert rows.size == 9
+
+
+def test_word_pairs_of_a_text_are_those_that_occur_together(monkeypatch):
+    monkeypatch.setattr(ibm1, "BLOCK_CELLS", 3)
+    text = ibm1.number_text([["a", "b"], ["b"]], [["x"], ["y", "x"]], {"a": 0, "b": 1}, {"x": 0, "y": 1})
+    assert ibm1.word_pairs_of(text, 2).tolist() == [0, 2, 3]
+
+
+def test_pharaoh_files_count_from_0(tmp_path):
+    (tmp_path / "text").write_text("".join(f"s{k} s{k + 1} ||| t{k} t{k + 1}\n" for k in range(12)))
+    (tmp_path / "gold").write_text("0-0 1-1\n" * 3)
+    given = ["align", str(tmp_path / "text"), "--gold", str(tmp_path / "gold"), "-q"]
+    assert main([*given, "--pharaoh", "--out", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "links.txt").read_text().splitlines()[0] == "0-0 1-1"
+    assert main([*given, "--out", str(tmp_path / "other")]) == 1

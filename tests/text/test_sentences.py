@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import tacit
 from tacit import LatentSVM, Ragged
-from tacit.apps import ReasonFinder
+from tacit.apps import ReasonFinder, Summariser
 from tacit.problems import Sentences
 from tacit.text import SentenceVectors, reasons
 
@@ -129,3 +129,54 @@ def test_rows_are_those_of_scikit_learn():
     other = TfidfVectorizer(binary=True, vocabulary=vectors.words_, token_pattern=r"\w+|[^\w\s]+").fit(texts)
     table = vectors.transform(texts)
     assert np.allclose(table.values[table.offsets[:-1]].toarray(), other.transform(texts).toarray())
+
+
+def test_known_sentences_teach_which_sentences_to_choose():
+    rng = np.random.default_rng(0)
+    texts, y, known = [], [], []
+    for i in range(60):
+        own = [f"{rng.choice(['fine', 'dull'])} w{rng.integers(9)}" for _ in range(5)]
+        own[i % 5] = f"verdict {['dull', 'fine'][i % 2]} w{rng.integers(9)}"
+        texts.append(own)
+        y.append(i % 2)
+        known.append([i % 5])
+    finder = ReasonFinder(share=0.2, min_documents=1, verbose=0)
+    hidden = [*known[:20], *[None] * 20]
+    taught = finder.fit(texts[:40], y[:40], hidden).reasons(texts[40:])
+    right = np.mean([own.reasons[0].position == place[0] for own, place in zip(taught, known[40:], strict=True)])
+    assert right > 0.9
+
+
+@pytest.mark.parametrize("hidden", [[[0]], [[9], None], [[0, 0], None], [0, 1], [[-1], None]])
+def test_known_sentences_must_be_of_their_document(hidden):
+    with pytest.raises(ValueError, match="hidden"):
+        ReasonFinder(min_documents=1, verbose=0).fit(["Fine. Plot.", "Dull. Plot."], ["+", "-"], hidden)
+
+
+def articles(n):
+    """Documents whose summary is the sentence that begins with "so"."""
+    rng = np.random.default_rng(1)
+    texts = [[f"w{a} w{b} v{c}." for a, b, c in rng.integers(20, size=(6, 3))] for _ in range(n)]
+    for i, own in enumerate(texts):
+        own[1 + i % 5] = f"so u{i} t{i % 7}."
+    return texts, [own[1 + i % 5] for i, own in enumerate(texts)]
+
+
+def test_a_summariser_learns_which_sentences_summaries_have():
+    texts, summaries = articles(60)
+    model = Summariser(share=0.2, min_documents=1, verbose=0).fit(texts[:40], [*summaries[:30], *[None] * 10])
+    assert model.source_ == "summaries"
+    assert model.held_out_["this model"] > model.held_out_["first sentences"]
+    assert model.predict(texts[40:]) == [[1 + i % 5] for i in range(40, 60)]
+    assert model.describe_gain() == ""
+
+
+def test_a_summariser_learns_from_labels_where_there_are_no_summaries(tmp_path):
+    texts = ["Plot. Plot. A fine film!", "Plot. A dull film! Plot.", "So fine. Plot. Plot.", "Dull. Plot. Plot."]
+    y = [1, 0, 1, 0]
+    model = Summariser(share=0.5, min_documents=1, verbose=0).fit(texts, y=y)
+    model.save(tmp_path / "m.tacit")
+    assert tacit.load(tmp_path / "m.tacit").predict(texts) == model.predict(texts)
+    assert 2 in model.predict(texts)[0]
+    with pytest.raises(ValueError, match="summaries"):
+        Summariser(min_documents=1).fit(texts)

@@ -12,7 +12,7 @@ import tacit
 from tacit.apps import Tagger
 from tacit.cli import main
 from tacit.datasets import ewt, read_conllu, read_tagged, read_two_columns, write_two_columns
-from tacit.text import WordFeatures
+from tacit.text import StepFeatures, WordFeatures
 
 WORDS = [["the", "dog", "barks"], ["A", "cat", "sleeps"], ["the", "cat", "barks", "loudly"], ["a", "dog", "sleeps"]] * 6
 TAGS = [["D", "N", "V"], ["D", "N", "V"], ["D", "N", "V", "R"], ["D", "N", "V"]] * 6
@@ -247,3 +247,57 @@ def test_what_is_written_is_read_again_or_refused(tmp_path, word, tag):
         assert "would be read as another" in str(error)  # noqa: PT017
     else:
         assert read_two_columns(tmp_path / "a.tsv") == (words, tags)
+
+
+def make_steps(rng, n=12):
+    """Two signals; the tag is which of them is high, and a high step is followed by two of its kind."""
+    tags = [np.repeat(rng.integers(0, 2, 8), 3) for _ in range(n)]
+    steps = [np.column_stack([own, 1 - own]) + 0.2 * rng.standard_normal((own.size, 2)) for own in tags]
+    return steps, [["up" if tag else "down" for tag in own] for own in tags]
+
+
+def write_steps(path, steps, tags=None):
+    lines = ["run,x,y" + (",tag" if tags else "")]
+    for i, own in enumerate(steps):
+        lines += [f"r{i},{a},{b}" + (f",{tags[i][t]}" if tags else "") for t, (a, b) in enumerate(own.tolist())]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_steps_have_the_numbers_of_their_neighbours():
+    table = StepFeatures(window=1).fit([[[0.0], [2.0]]]).transform([[[0.0], [2.0], [4.0]], [[2.0]]])
+    assert table[0].tolist() == [[-1, -1, 1, 1], [-1, 1, 3, 1], [1, 3, 3, 1]]
+    assert table[1].tolist() == [[1, 1, 1, 1]]
+
+
+def test_a_command_tags_time_steps(tmp_path):
+    rng = np.random.default_rng(0)
+    train, new = make_steps(rng), make_steps(rng, 3)
+    out, again = tmp_path / "out", tmp_path / "again"
+    files = [write_steps(tmp_path / "a.csv", *train), write_steps(tmp_path / "b.csv", new[0])]
+    given = ["--sequence", "run", "--predict", str(files[1]), "-q", "--out"]
+    assert main(["tag", str(files[0]), *given, str(out)]) == 0
+    rows = [line.split("\t") for line in (out / "predictions.tsv").read_text().splitlines()[1:]]
+    assert [row[2] for row in rows] == [tag for own in new[1] for tag in own]
+    assert [row[:2] for row in rows[23:25]] == [["r0", "24"], ["r1", "1"]]
+    assert main(["tag", "--model", str(out / "model.tacit"), *given, str(again)]) == 0
+    assert (again / "predictions.tsv").read_bytes() == (out / "predictions.tsv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "keyword"),
+    [
+        ("run,x,tag\na,1,u\na,oops,v\n", [], "line 3"),
+        ("run,x,y\na,1,u\n", [], "tag"),
+        ("run,x,tag\na,1,u\na,2,v\n", [], "one sentence|one sequence"),
+        ("x,tag\n1,u\n", ["--sequence", "run"], "run"),
+        ("x,tag\n1,u\n", ["--gazetteer", "a=b.txt"], "gazetteer"),
+    ],
+)
+def test_a_command_says_what_a_table_of_steps_lacks(content, options, keyword, tmp_path, capsys):
+    (tmp_path / "a.csv").write_text(content)
+    sequence = [] if options or "run" not in content else ["--sequence", "run"]
+    assert main(["tag", str(tmp_path / "a.csv"), *sequence, *options, "--out", str(tmp_path / "out")]) in (1, 2)
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert re.search(keyword, error)

@@ -5,6 +5,7 @@ from tacit.text.alignment.aligner import WordAligner as WordAligner
 from tacit.text.coreference.resolver import CoreferenceResolver as CoreferenceResolver
 from tacit.text.parsing.parser import Parser as Parser
 from tacit.text.sentences.finder import ReasonFinder as ReasonFinder
+from tacit.text.sentences.summariser import Summariser as Summariser
 from tacit.text.tagger import Tagger as Tagger
 from tacit.vision.locator import Locator as Locator
 from tacit.vision.segmenter import Segmenter as Segmenter

@@ -188,6 +188,7 @@ EXAMPLES = {
     "coref": ExampleSet(make_tales, "tacit coref tales/train_*.conll --predict tales/new_*.conll --out who"),
     "align": ExampleSet(make_translations, "tacit align sentences.en-fr --out links"),
     "reasons": ExampleSet(make_reviews, "tacit reasons reviews.jsonl --out reasons"),
+    "summarise": ExampleSet(lambda rng: {}, "tacit summarise reviews.jsonl --out summaries"),
 }
 """The files and the call of every command that reads files."""
 

@@ -12,7 +12,8 @@ from tacit import ask
 from tacit.data.lines import json_line
 from tacit.data.parameters import is_list, shorten, whole_number
 from tacit.label.session import Learned
-from tacit.text.sentences.finder import ReasonFinder, read_document_file
+from tacit.text.sentences.finder import ReasonFinder
+from tacit.text.sentences.vectors import read_document_file
 
 FOLDS, MIN_ANSWERED = 4, 8
 """Folds of the held-out quality, and answered documents that it needs."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property, partial
 from itertools import pairwise
@@ -84,6 +85,27 @@ def check_jobs(n_jobs: Any) -> None:
             f"n_jobs must be None or a whole number other than 0 (-1 for all cores), at most {MAX_JOBS}, got "
             f"n_jobs={shorten(n_jobs)}"
         )
+
+
+def map_threads(function: Callable[[Any], Any], items: Sequence[Any], n_jobs: int | None = None) -> Iterator[Any]:
+    """The results of a function for every item, in order, by threads; only a few results wait at any time.
+
+    >>> list(map_threads(abs, [-1, 2], n_jobs=2))
+    [1, 2]
+    """
+    check_jobs(n_jobs)
+    jobs = min(effective_n_jobs(n_jobs), len(items))
+    if jobs <= 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(jobs) as pool:
+        ahead: deque[Future[Any]] = deque()
+        for item in items:
+            ahead.append(pool.submit(function, item))
+            if len(ahead) > jobs:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
 
 
 class OracleProxy:

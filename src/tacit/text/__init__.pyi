@@ -38,6 +38,8 @@ from tacit.text.raw_text import split_text as split_text
 from tacit.text.raw_text import stand_off as stand_off
 from tacit.text.sentences.finder import Decision as Decision
 from tacit.text.sentences.finder import Reason as Reason
-from tacit.text.sentences.finder import SentenceVectors as SentenceVectors
 from tacit.text.sentences.finder import reasons as reasons
+from tacit.text.sentences.vectors import SentenceVectors as SentenceVectors
+from tacit.text.steps import StepFeatures as StepFeatures
+from tacit.text.steps import read_steps as read_steps
 from tacit.text.words import WordFeatures as WordFeatures

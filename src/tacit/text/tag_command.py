@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +39,7 @@ EXAMPLES = examples(
     "tacit tag train.tsv --predict new.txt --out tags",
     "tacit tag train.conllu --test dev.conllu --states 2",
     "tacit tag train.conll --token 1 --tag 4 --features 2 --unlabelled more.txt --gazetteer city=cities.txt",
+    "tacit tag gestures.csv --sequence recording --states 2 --predict new.csv",
     "tacit tag --model tags/model.tacit --predict more.txt --out more",
 )
 
@@ -56,6 +58,7 @@ EXAMPLES = examples(
 @click.option("--token", metavar="COLUMN", help="Column of the words, counted from 1, or its name in CoNLL-U files.")
 @click.option("--tag", "tag_column", metavar="COLUMN", help="Column of the tags; without it, the last (CoNLL-U: upos).")
 @click.option("--features", metavar="COLUMNS", help="More columns to use as features, separated by commas: 2,3.")
+@click.option("--sequence", metavar="COLUMN", help="Of a .csv file: the column that tells sequences apart.")
 @choice_option("--scheme", ["keep", "bio", "iobes"], "Scheme that tags of entities are converted to before learning.")
 @click.option(
     "--unlabelled", type=INPUT_FILE, help="Text (.txt) or words without tags; clusters of its words become features."
@@ -74,6 +77,7 @@ def tag(
     token: str | None,
     tag_column: str | None,
     features: str | None,
+    sequence: str | None,
     n_asked: int | None,
     **options: Any,
 ) -> None:
@@ -88,28 +92,40 @@ def tag(
     Raw text (--predict FILE.txt) is split into sentences and words by rules for languages with spaces between words. A
     .txt file with one word per line is read as words.
 
+    Sequences of numbers, such as sensors and gestures: a .csv file with a header and one row per time step. The columns
+    "tag" and "sequence" have the tags and the names of the sequences; other columns are numbers.
+
     Writes predictions.tsv for the words of --predict, and predictions.ann (stand-off) for raw text. Writes model.tacit,
     scores.tsv (and entities.tsv), report.html with scores per tag and a picture of the mistakes, and run.json. Files
     may be gzipped.
     """
-    from tacit.text.tagged_words import read_tagged
     from tacit.text.tagger import Tagger
 
     if n_asked is not None and wanted is None:
         raise click.UsageError("--ask chooses among the sentences of --predict; give that, too")
-    columns = {"token": _column("--token", token), "extra": [_column("--features", c) for c in _split(features)]}
+    is_csv = any(path is not None and _is_csv(path) for path in (train, wanted, test))
+    columns: dict[str, Any] = {"features": _split(features) or None, "sequence": sequence}
+    if is_csv:
+        for name, value in (("--token", token), ("--unlabelled", unlabelled), ("--gazetteer", gazetteer)):
+            if value:
+                raise click.UsageError(f"{name} is for words, but a .csv file has numbers; leave it out")
+        if n_asked is not None:
+            raise click.UsageError("--ask is for words, but a .csv file has numbers; leave it out")
+    else:
+        if sequence is not None:
+            raise click.UsageError("--sequence is for .csv files of numbers; name the file so, or leave it out")
+        columns = {"token": _column("--token", token), "extra": [_column("--features", c) for c in _split(features)]}
     if model is not None:
         inputs = {"TRAIN": train, "--test": test, "--unlabelled": unlabelled, "--gazetteer": gazetteer}
-        _tag_new(run, model, inputs, wanted, columns)
+        _tag_new(run, model, inputs, wanted, lambda path: _read_new(path, tag_column, columns, is_csv))
         return
     if train is None:
         raise click.UsageError("Missing argument 'TRAIN': tagged sentences to learn from; or give --model")
     lists = _gazetteer_files(gazetteer)
     with run.writing(train, wanted, test, unlabelled, *lists.values()) as folder:
-        column = _column("--tag", tag_column)
-        known = read_tagged(train, tag=column, **columns)
-        others = None if wanted is None else _read_words(wanted, columns)
-        tested = None if test is None else read_tagged(test, tag=column, **columns)
+        known = _read_known(train, tag_column, columns, is_csv)
+        tested = None if test is None else _read_known(test, tag_column, columns, is_csv)
+        others = None if wanted is None else _read_new(wanted, tag_column, columns, is_csv)
         text = None if unlabelled is None else _read_words(unlabelled, {"token": columns["token"], "extra": []}).words
         _check_tags(known, str(train))
         if tested is not None:
@@ -119,8 +135,8 @@ def tag(
         names = {kind: _read_names(path) for kind, path in lists.items()} or None
         tagger = Tagger(**options, gazetteers=names, random_state=run.seed, verbose=run.verbose)
         run.note(f"learning from {len(known.words)} sentences")
-        scores = tagger.evaluate(*known, *(() if tested is None else tested), unlabelled=text)
-        tagger.fit(*known, unlabelled=text)
+        scores = tagger.evaluate(known.words, known.tags, *(tested or ()), unlabelled=text)
+        tagger.fit(known.words, known.tags, unlabelled=text)
         run.note_status(tagger.status_)
         tagger.save(folder.path("model.tacit"))
         folder.write_text("scores.tsv", _score_lines(scores))
@@ -139,25 +155,52 @@ def tag(
         if scores.entities is not None and scores.entity_baseline is not None:
             run.record(entity_f1=scores.entities.overall.f1, entity_baseline=scores.entity_baseline.overall.f1)
     n_words = 0 if others is None else sum(map(len, others.words))
-    found = f"tags of {count_noun(n_words, 'word')}, learned from {count_noun(len(known.words), 'sentence')}"
-    quality = f"held-out {_describe_quality(scores)}"
+    unit, group = ("time step", "sequence") if is_csv else ("word", "sentence")
+    found = f"tags of {count_noun(n_words, unit)}, learned from {count_noun(len(known.words), group)}"
+    quality = f"held-out {_describe_quality(scores, is_csv)}"
     then = "" if others else "; tag other words with --predict FILE"
     run.finish(found, quality, f"open {run.out / 'report.html'}{then}")
 
 
-def _describe_quality(scores: Any) -> str:
+def _describe_quality(scores: Any, is_csv: bool = False) -> str:
     """F1 of entities where tags mark them, else accuracy; beside it the most frequent tag of each word."""
     if scores.entities is None:
-        return f"accuracy {scores.accuracy:.1%} ({scores.baseline:.1%} with the usual tag of each word)"
+        usual = "a logistic regression on each step" if is_csv else "the usual tag of each word"
+        return f"accuracy {scores.accuracy:.1%} ({scores.baseline:.1%} with {usual})"
     own, usual = scores.entities.overall.f1, scores.entity_baseline.overall.f1
     return f"F1 of entities {own:.3f} ({usual:.3f} with the usual tag of each word)"
 
 
 class Words(NamedTuple):
-    """Sentences to tag, and the text that they come from (None if they were given as words)."""
+    """Sentences to tag; the text that they come from, or the names of sequences of numbers."""
 
-    words: list[list[Any]]
-    raw: RawText | None
+    words: list[Any]
+    raw: RawText | None = None
+    names: list[str] | None = None
+
+
+def _is_csv(path: Path) -> bool:
+    return str(path).removesuffix(".gz").endswith(".csv")
+
+
+def _read_known(path: Path, tag: str | None, columns: dict[str, Any], is_csv: bool) -> Any:
+    """Words or time steps with their tags."""
+    from tacit.text.steps import read_steps
+    from tacit.text.tagged_words import read_tagged
+
+    if is_csv:
+        return read_steps(path, tag=tag, **columns)[0]
+    return read_tagged(path, tag=_column("--tag", tag), **columns)
+
+
+def _read_new(path: Path, tag: str | None, columns: dict[str, Any], is_csv: bool) -> Words:
+    """What is tagged; a file of time steps need not have the column of tags."""
+    from tacit.text.steps import read_steps
+
+    if not is_csv:
+        return _read_words(path, columns)
+    found, names = read_steps(path, tag=tag, is_tagged=False, **columns)
+    return Words(found.words, None, names)
 
 
 def _read_words(path: Path, columns: dict[str, Any]) -> Words:
@@ -170,16 +213,20 @@ def _read_words(path: Path, columns: dict[str, Any]) -> Words:
             raise ValueError(f"{path} is raw text, without the columns of --features; give a file that has them")
         raw = read_raw_text(path)
         return Words(raw.words, raw)
-    return Words(read_tagged(path, **columns).words, None)
+    return Words(read_tagged(path, **columns).words)
 
 
 def _write_tags(folder: Any, others: Words, tagger: Tagger) -> list[Any]:
     """Tag words; write them in two columns, and for raw text the entities (or all words) by their characters."""
     from tacit.text.entities import find_entities, has_entities
     from tacit.text.raw_text import stand_off
+    from tacit.text.steps import step_lines
     from tacit.text.tagged_words import two_columns
 
     tags = list(tagger.predict(others.words))
+    if others.names is not None:
+        folder.write_text("predictions.tsv", step_lines(others.names, tags))
+        return tags
     words = [[token[0] if isinstance(token, tuple) else token for token in own] for own in others.words]
     folder.write_text("predictions.tsv", two_columns(words, tags))
     if others.raw is None:
@@ -228,7 +275,7 @@ def _read_names(path: Path) -> list[str]:
 
 
 def _tag_new(
-    run: CommandRun, model: Path, inputs: dict[str, Any], wanted: Path | None, columns: dict[str, Any]
+    run: CommandRun, model: Path, inputs: dict[str, Any], wanted: Path | None, read: Callable[[Path], Words]
 ) -> None:
     """Tag words by the model of an earlier run."""
     from tacit.text.tagger import Tagger
@@ -237,7 +284,7 @@ def _tag_new(
     if wanted is None:
         raise click.UsageError("--model must have words to tag; give --predict FILE")
     with run.writing(model, wanted) as folder:
-        others = _read_words(wanted, columns)
+        others = read(wanted)
         words = others.words
         tags = _write_tags(folder, others, tagger)
         counts = Counter(tag for own in tags for tag in own)
@@ -294,32 +341,33 @@ def _entity_table(scores: Any) -> Table:
 
 def _page(tagger: Any, scores: Any, known: Any, others: Any, train: str, test: str) -> Any:
     n_words, n_tested = sum(map(len, known.words)), int(scores.confusion.sum())
+    is_csv = _is_csv(Path(train))
+    sentences, words = ("sequences", "time steps") if is_csv else ("sentences", "words")
+    unknown = "the training data have all test words"
+    if scores.n_unknown:
+        unknown = f"{scores.unknown_accuracy:.2%} of {scores.n_unknown:,}"
+    usual = "a logistic regression, each step by itself" if is_csv else "the most frequent tag per word"
     facts = Facts(
         [
-            ("learned from", f"{train}: {len(known.words):,} sentences, {n_words:,} words"),
+            ("learned from", f"{train}: {len(known.words):,} {sentences}, {n_words:,} {words}"),
             (
                 "tested on",
-                f"{test or 'a tenth of the sentences, held out, before learning from all'}: {n_tested:,} words",
+                f"{test or f'a tenth of the {sentences}, held out, before learning from all'}: {n_tested:,} {words}",
             ),
             ("accuracy", f"{scores.accuracy:.2%}"),
-            ("accuracy of the most frequent tag per word", f"{scores.baseline:.2%}"),
-            (
-                "accuracy on words not in the training data",
-                f"{scores.unknown_accuracy:.2%} of {scores.n_unknown:,}"
-                if scores.n_unknown
-                else "the training data have all test words",
-            ),
+            (f"accuracy of {usual}", f"{scores.baseline:.2%}"),
+            *([] if is_csv else [("accuracy on words not in the training data", unknown)]),
             ("hidden states per tag", tagger.states),
             *([] if tagger.clusters_ is None else [("words with clusters", f"{tagger.clusters_.words_.size:,}")]),
             *(("gazetteer", f"{kind}: {len(names):,} names") for kind, names in (tagger.gazetteers or {}).items()),
-            ("predictions", "none" if others is None else f"predictions.tsv, {sum(map(len, others.words)):,} words"),
+            ("predictions", "none" if others is None else f"predictions.tsv, {sum(map(len, others.words)):,} {words}"),
         ]
     )
     columns = [
         Column("tag"),
-        Column("words", True),
-        Column("precision", True, "share of the words with this predicted tag that are right"),
-        Column("recall", True, "share of the words with this true tag that are right"),
+        Column(words, True),
+        Column("precision", True, f"share of the {words} with this predicted tag that are right"),
+        Column("recall", True, f"share of the {words} with this true tag that are right"),
         Column("F1", True, "harmonic mean of precision and recall"),
     ]
     wrong = scores.confusion.copy()
@@ -331,8 +379,8 @@ def _page(tagger: Any, scores: Any, known: Any, others: Any, train: str, test: s
     legend = "Rows: true tags. Columns: predicted tags. Blue is right, orange wrong; a darker cell is more of its row."
     picture = Figure(confusion_chart(scores.tags, scores.confusion), legend)
     return Page(
-        "Tags of words",
-        f"Held-out {_describe_quality(scores)}",
+        f"Tags of {words}",
+        f"Held-out {_describe_quality(scores, is_csv)}",
         sections=[
             Section("What was found", [facts]),
             *([] if scores.entities is None else [Section("Entities", [_entity_table(scores.entities)])]),

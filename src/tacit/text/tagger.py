@@ -32,6 +32,7 @@ from tacit.text.entities import (
     has_entities,
     score_entities,
 )
+from tacit.text.steps import StepFeatures, is_numeric
 from tacit.text.words import WordFeatures, number_words
 
 
@@ -50,7 +51,8 @@ class TagScores(NamedTuple):
     ----------
     tags : the tags, sorted
     confusion : (tags, tags) the confusion matrix, true tags as rows and predicted tags as columns
-    accuracy, baseline : share of right tags; that of the most frequent tag of every word
+    accuracy, baseline : share of right tags; that of the most frequent tag of every word (of numbers: of a logistic
+        regression, each step by itself)
     unknown_accuracy, n_unknown : accuracy on words that are not in the training data, and the number of those
     entities, entity_baseline : scores of whole entities where tags mark entities (see `tacit.text.has_entities`); those
         of the most frequent tag of every word
@@ -98,7 +100,7 @@ class Tagger(Application):
 
     Attributes
     ----------
-    features_, model_ : the fitted `tacit.text.WordFeatures`, and the learner
+    features_, model_ : the fitted `tacit.text.WordFeatures` (of numbers: `tacit.text.StepFeatures`), and the learner
     words_ : the words of the training data
     clusters_ : the `tacit.text.WordClusters` of the unlabelled text; None without such text
     scores_ : `TagScores` of the held-out test, after `evaluate`
@@ -112,7 +114,7 @@ class Tagger(Application):
 
     learned: ClassVar = {
         "model_": instance((LatentSVM, StructuredSVM), "a fitted learner"),
-        "features_": instance(WordFeatures, "fitted WordFeatures"),
+        "features_": instance((WordFeatures, StepFeatures), "fitted WordFeatures or StepFeatures"),
         "clusters_": instance((WordClusters, type(None)), "fitted WordClusters, or None"),
     }
 
@@ -134,27 +136,23 @@ class Tagger(Application):
 
         Parameters
         ----------
-        X : sentences, lists of words; or of tuples of a word and more strings, each of which is a feature
+        X : sentences, lists of words; or of tuples of a word and more strings, each of which is a feature; or arrays
+            (steps, numbers), sequences of numbers
         y : one list of tags per sentence; a missing tag is None
         unlabelled : more sentences, lists of words without tags, from which clusters of words are learned
         """
         self.check_parameters()
         seed = int(random_numbers(self.random_state).randint(2**31))
-        clusters = None
-        if unlabelled is not None:
-            X, more = list(X), entries("unlabelled", unlabelled, "a list of sentences, each a list of words")
-            clusters = WordClusters(self.n_clusters, random_state=seed).fit([*map(_plain_words, X), *more])
-        tokens, n_extra = self._describe(X, clusters)
-        features = WordFeatures(window=self.window, min_count=self.min_count, extra=n_extra)
-        table = features.fit_transform(tokens)
+        features, clusters, table = self._learn_features(X, unlabelled, seed)
         y = self._convert(y)
         tags = read_tags(y, table.lengths)
         is_hidden = self.states > 1 or bool(tags.missing.any())
+        is_dense = isinstance(features, StepFeatures)  # few weights: a solver that certifies its gap
+        steps: dict[str, Any] = {} if is_dense else {"solver": Subgradient(), "max_iter": self.epochs}
         model = (LatentSVM if is_hidden else StructuredSVM)(
             self._chain(tags.values, tags.missing, table.offsets),
             C=float(self.C) * len(table),
-            solver=Subgradient(),
-            max_iter=self.epochs,
+            **steps,
             random_state=seed,
             verbose=self.verbose,
             callbacks=[Deadline(self.time_budget)],
@@ -166,6 +164,21 @@ class Tagger(Application):
         self.words_ = np.unique([word for sentence in X for word in _plain_words(sentence)])
         self.status_ = model.status_ if model.status_ in (Status.INTERRUPTED, Status.STOPPED) else Status.CONVERGED
         return self
+
+    def _learn_features(self, X: Any, unlabelled: Any, seed: int) -> tuple[Any, WordClusters | None, Ragged]:
+        """Features of words or of numbers, clusters of words, and the table of these sequences."""
+        if is_numeric(X):
+            if unlabelled is not None or self.gazetteers:
+                raise ValueError("unlabelled and gazetteers are for words, but X has numbers; leave them out")
+            steps = StepFeatures(window=self.window)
+            return steps, None, steps.fit_transform(X)
+        clusters = None
+        if unlabelled is not None:
+            X, more = list(X), entries("unlabelled", unlabelled, "a list of sentences, each a list of words")
+            clusters = WordClusters(self.n_clusters, random_state=seed).fit([*map(_plain_words, X), *more])
+        tokens, n_extra = self._describe(X, clusters)
+        features = WordFeatures(window=self.window, min_count=self.min_count, extra=n_extra)
+        return features, clusters, features.fit_transform(tokens)
 
     def _describe(self, X: Any, clusters: WordClusters | None) -> tuple[Any, int]:
         """The tokens with all their columns, and the number of columns beside the word."""
@@ -189,12 +202,14 @@ class Tagger(Application):
         return found, n_given + (0 if clusters is None else clusters.codes_.shape[1]) + len(self.gazetteers or {})
 
     def _table(self, X: Any) -> Ragged:
+        if isinstance(self.features_, StepFeatures):
+            return self.features_.transform(X)
         tokens, n_extra = self._describe(X, self.clusters_)
         if n_extra != self.features_.extra:
             more = n_extra - int(self.features_.extra)
             found = f"{abs(more)} {'more' if more > 0 else 'fewer'}"
             raise ValueError(f"every word must have as many columns as in training, got {found}; see X in `fit`")
-        return self.features_.transform(tokens)
+        return cast(Ragged, self.features_.transform(tokens))
 
     def _chain(self, tags: Array, is_missing: Array, offsets: Array) -> Chain:
         """The problem; where tags mark entities, with their pairs that are not valid, and with `missed`."""
@@ -261,14 +276,15 @@ class Tagger(Application):
 
 def measure(tagger: Tagger, X: Any, y: Any, X_test: Any, y_test: Any) -> TagScores:
     """Test a tagger that was fitted on X and y on other sentences; words with a missing tag are left out."""
-    found = tagger.predict(X_test)
+    steps, table = X if is_numeric(X) else None, tagger._table(X_test)
+    found = cast(Ragged, tagger.model_.predict(table))
     truth = read_tags(y_test, found.lengths)
     known = ~truth.missing
     if not known.any():
         raise ValueError("all tags in y_test are missing; give some to compare with")
     X, X_test = ([_plain_words(sentence) for sentence in part] for part in (X, X_test))
     words = [word for sentence in X_test for word in sentence]
-    usual = np.array(_usual_tags(X, y, words))
+    usual = np.array(_usual_tags(X, y, words)) if steps is None else _tag_steps(steps, y, tagger.features_, table)
     true, guess = truth.values[known], found.values[known]
     tags, codes = np.unique(np.concatenate([true, guess]), return_inverse=True)
     confusion = np.zeros((tags.size, tags.size), dtype=np.int64)
@@ -292,9 +308,22 @@ def measure(tagger: Tagger, X: Any, y: Any, X_test: Any, y_test: Any) -> TagScor
     )
 
 
+def _tag_steps(X: Any, y: Any, features: StepFeatures, table: Ragged) -> Array:
+    """The tags of time steps by logistic regression, each step by itself."""
+    from sklearn.linear_model import LogisticRegression
+
+    known = features.transform(X)
+    tags = read_tags(y, known.lengths)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LogisticRegression(max_iter=300).fit(known.values[~tags.missing], tags.values[~tags.missing])
+    return np.asarray(model.predict(table.values))
+
+
 def _plain_words(sentence: Any) -> list[str]:
-    """The words of a sentence whose tokens are words, or tuples that begin with a word."""
-    return [token[0] if isinstance(token, tuple) else token for token in sentence]
+    """The words of a sentence whose tokens are words, or tuples that begin with a word; a step of numbers is empty."""
+    found = (token[0] if isinstance(token, tuple) else token for token in sentence)
+    return [word if isinstance(word, str) else "" for word in found]
 
 
 def _join_columns(token: Any, *columns: tuple[str, ...]) -> tuple[str, ...]:

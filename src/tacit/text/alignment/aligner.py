@@ -9,14 +9,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import entries, shorten
+from tacit.data.parameters import entries, random_numbers, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.specs import estimator, instance, not_negative, parameter, positive, whole
 from tacit.learners import LatentSVM
 from tacit.learners.application import Application
 from tacit.problems import Alignment
 from tacit.runtime import Status
-from tacit.text.alignment.ibm1 import deal_folds, group_duplicates, read_both
+from tacit.runtime.blocks import map_threads
+from tacit.text.alignment.ibm1 import deal_folds, group_duplicates, read_both, split_blocks
 from tacit.text.alignment.links import AlignmentScores, Links, alignment_scores, check_links
 from tacit.text.alignment.word_pairs import NAMES, WordPairs
 
@@ -27,6 +28,10 @@ MIN_TESTED = 20
 """The fewest sentence pairs with gold links for which the error rate is measured on held-out folds."""
 
 TEST_FOLDS = 5
+
+MAX_CELLS = 1 << 20
+"""The most word pairs of a text of which all sentence pairs are learned from. Of a longer text, tables of translations
+are from all of it but a sample, and the model is learned from the sample."""
 
 MAX_WEAK_SHARE = 3.0
 """The largest share of the loss of sentence pairs without links, relative to those with links."""
@@ -98,21 +103,44 @@ class WordAligner(Application):
         used = [i for i in range(len(sources)) if sources[i] and targets[i]]
         if len(used) < MIN_PAIRS:
             raise ValueError(f"only {len(used)} sentence pairs have words on both sides; give {MIN_PAIRS} or more")
-        self._sentences = [sources[i] for i in used], [targets[i] for i in used]
-        own = [links[i] for i in used]
-        pairs = WordPairs(folds=self.folds, random_state=self.random_state)
-        X = pairs.fit_transform(*self._sentences)
+        own, text = [links[i] for i in used], ([sources[i] for i in used], [targets[i] for i in used])
+        sizes = np.array([len(s) * len(t) for s, t in zip(*text, strict=True)])
+        is_large = int(sizes.sum()) > MAX_CELLS
+        rows = np.arange(len(used)) if not is_large else self._sample(sizes, own)
+        pairs, X = self._features(text, rows)
         wrong, chosen = pairs.transform_mismatched(int(self.mismatched))
-        self.model_ = self._learn(X, own, wrong, np.arange(len(used)))
+        self._sentences = [text[0][i] for i in rows], [text[1][i] for i in rows]
+        own = [own[i] for i in rows]
+        self.model_ = self._learn(X, own, wrong, np.arange(len(X)))
         self.status_ = self.model_.status_
         self.tables_ = pairs.export_tables()
         self.held_out_ = self._test(X, own, wrong, chosen)
+        accuracies = self.model_.score(X, np.ones(len(X))), self.model_.score(wrong, -np.ones(len(wrong)))
+        self.accuracy_ = float(np.average(accuracies, weights=[len(X), len(wrong)]))
+        if is_large:
+            self.links_, self.scores_ = self.predict_scores(sources, targets)
+            return self
         found, scores = self._align(X)
         self.links_ = _insert_empty(found, used, len(sources))
         self.scores_ = self.links_.with_values(scores)
-        accuracies = self.model_.score(X, np.ones(len(used))), self.model_.score(wrong, -np.ones(len(wrong)))
-        self.accuracy_ = float(np.average(accuracies, weights=[len(used), len(wrong)]))
         return self
+
+    def _sample(self, sizes: Array, gold: list[Links | None]) -> Array:
+        """Sentence pairs to learn from: those with links first, at random, about `MAX_CELLS` / 4 word pairs."""
+        order = np.random.default_rng(int(random_numbers(self.random_state).randint(2**31))).permutation(sizes.size)
+        order = order[np.argsort([gold[i] is None for i in order], kind="stable")]
+        return np.sort(order[: max(MIN_PAIRS, int(np.searchsorted(np.cumsum(sizes[order]), MAX_CELLS // 4)))])
+
+    def _features(self, text: tuple[list[list[str]], list[list[str]]], rows: Array) -> tuple[WordPairs, Ragged]:
+        """Features of some sentence pairs: cross-fitted if they are all, else by tables from the others."""
+        settings = {"random_state": self.random_state, "n_jobs": self.n_jobs}
+        if rows.size == len(text[0]):
+            pairs = WordPairs(folds=self.folds, **settings)
+            return pairs, pairs.fit_transform(*text)
+        groups = group_duplicates(*text)
+        others = np.flatnonzero(~np.isin(groups, groups[rows])).tolist()
+        pairs = WordPairs(folds=0, **settings).fit(*([side[i] for i in others] for side in text))
+        return pairs, pairs.adopt(*([side[i] for i in rows] for side in text))
 
     def predict(self, source: Any, target: Any) -> Ragged:
         """The links of new sentence pairs, pairs of positions from 0."""
@@ -126,10 +154,16 @@ class WordAligner(Application):
         if not used:
             links = Ragged(np.zeros((0, 2), dtype=np.int64), np.zeros(len(sources) + 1, dtype=np.int64))
             return links, links.with_values(np.zeros(0))
-        X = self._restore_features().transform([sources[i] for i in used], [targets[i] for i in used])
-        found, scores = self._align(X)
+        pairs = self._restore_features()
+        sizes = np.array([len(sources[i]) * len(targets[i]) for i in used])
+        blocks = [used[a:b] for a, b in split_blocks(sizes, MAX_CELLS // 8)]
+        tables = map_threads(
+            lambda rows: pairs.transform([sources[i] for i in rows], [targets[i] for i in rows]), blocks, self.n_jobs
+        )
+        parts = [self._align(X) for X in tables]
+        found = Ragged.concatenate([links for links, _ in parts])
         links = _insert_empty(found, used, len(sources))
-        return links, links.with_values(scores)
+        return links, links.with_values(np.concatenate([scores for _, scores in parts]))
 
     def _restore_features(self) -> WordPairs:
         return WordPairs(folds=self.folds, random_state=self.random_state).restore_tables(self.tables_)

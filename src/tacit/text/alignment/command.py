@@ -41,6 +41,7 @@ EXAMPLES = examples(
     type=INPUT_FILE,
     help="Known links, one line per sentence pair; pairs with an empty or missing line are unknown.",
 )
+@click.option("--pharaoh", is_flag=True, help="Count words from 0 in --gold and links.txt, as Pharaoh files do.")
 @c_option(100.0)
 @click.option(
     "--weak-weight",
@@ -52,7 +53,13 @@ EXAMPLES = examples(
 @model_option("it aligns the sentence pairs of FILE, and nothing is learned.")
 @run_options(out="links")
 def align(
-    run: CommandRun, source: Path, target: Path | None, gold: Path | None, model: Path | None, **options: Any
+    run: CommandRun,
+    source: Path,
+    target: Path | None,
+    gold: Path | None,
+    pharaoh: bool,
+    model: Path | None,
+    **options: Any,
 ) -> None:
     """Align the words of parallel sentences.
 
@@ -64,11 +71,12 @@ def align(
     from tacit.text import format_links, read_links, read_parallel
     from tacit.text.alignment.aligner import WordAligner
 
+    first = 0 if pharaoh else 1
     aligner = WordAligner(**options, **run.settings) if model is None else load_model(model, WordAligner, {})
     run.check_options(aligner)
     with run.writing(source, target, gold, model) as folder:
         sources, targets = read_parallel(source, target)
-        known = None if gold is None else _fill(read_links(gold), len(sources), gold)
+        known = None if gold is None else _fill(read_links(gold, first), len(sources), gold)
         if model is None:
             run.note(f"{len(sources)} sentence pairs: learning")
             aligner.fit(sources, targets, known)
@@ -78,7 +86,7 @@ def align(
             aligner.links_, aligner.scores_ = aligner.predict_scores(sources, targets)
         page = align_page(aligner, sources, targets, known, command=run.command_line, model=model)
         folder.write_text("report.html", render(page))
-        folder.write_text("links.txt", format_links(aligner.links_))
+        folder.write_text("links.txt", format_links(aligner.links_, first))
         run.record(
             links=len(aligner.links_.values),
             sentence_pairs=len(sources),

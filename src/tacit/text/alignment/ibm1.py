@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,12 +14,21 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
 from tacit.data.parameters import has_length, is_list, shorten
 from tacit.data.specs import between, check_parameters, estimator, not_negative, parameter, positive, whole
 from tacit.text.alignment.links import MAX_WORDS
 
 MAX_ROUNDS = 1000
 """The most iterations of EM: the model no longer changes after so many."""
+
+MAX_KEPT = 1 << 21
+"""The most word pairs that are kept whatever their probability; of more, only those above `LEAST_GIVEN` are."""
+
+LEAST_GIVEN = 1e-9
+
+BLOCK_CELLS = 1 << 20
+"""About the number of word pairs that are laid out at a time."""
 
 Corpus = Sequence[Sequence[str]]
 """Sentences as sequences of words."""
@@ -55,8 +65,8 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
         check_parameters(self)
         sources, targets = read_pairs_of_sentences(source, target)
         self.source_types_, self.target_types_ = number_types(sources), number_types(targets)
-        cells = lay_out(sources, targets, self.source_types_, self.target_types_)
-        self.table_ = self.learn(cells, len(self.source_types_), len(self.target_types_))
+        text = number_text(sources, targets, self.source_types_, self.target_types_)
+        self.table_ = self.learn(text, len(self.source_types_), len(self.target_types_))
         return self
 
     def posteriors(self, source: Any, target: Any) -> list[Array]:
@@ -76,30 +86,33 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
             found.append(np.column_stack([best, np.arange(best.size)])[is_linked])
         return found
 
-    def learn(self, cells: Cells, n_source: int, n_target: int, included: Array | None = None) -> Translations:
-        """Run EM on the word pairs of the ``included`` sentence pairs; words are numbers below the two sizes."""
-        own: Any = slice(None) if included is None else included[cells.owner]
-        words, prior = cells.target[own], self._prior(cells)[own]
-        kinds, kind = np.unique(cells.source[own] * n_target + words, return_inverse=True)
-        column = np.unique(cells.columns()[own], return_inverse=True)[1]
-        n_columns = int(column.max(initial=-1)) + 1
-        word_of_column = np.zeros(n_columns, dtype=np.int64)
-        word_of_column[column] = words
-        of_source, alpha = kinds // n_target, float(self.alpha)
+    def learn(self, text: Text, n_source: int, n_target: int, kinds: Array | None = None) -> Translations:
+        """Run EM on numbered sentence pairs; words are numbers below the two sizes.
+
+        ``kinds`` are the word pairs of `word_pairs_of`, if they are known. O(word pairs · log(word pairs)) per
+        iteration, in one pass through the text.
+        """
+        kinds = word_pairs_of(text, n_target) if kinds is None else kinds
+        begins = np.searchsorted(kinds, np.arange(n_source + 1) * n_target)
+        of_source, alpha = np.repeat(np.arange(n_source), np.diff(begins)), float(self.alpha)
         given = np.full(kinds.size, 1.0 / n_target)
         alone = np.full(n_target, 1.0 / n_target)
         totals: Array = np.zeros(n_source)
+        counts, none = np.empty(kinds.size), np.empty(n_target)
         for _ in range(int(self.n_iter)):
-            joint = prior * given[kind]
-            nothing = float(self.null) * alone[word_of_column]
-            evidence = np.maximum(np.bincount(column, joint, minlength=n_columns) + nothing, 1e-300)
-            counts = np.bincount(kind, joint / evidence[column], minlength=kinds.size)
-            none = np.bincount(word_of_column, nothing / evidence, minlength=n_target)
+            _expect(*text, kinds, begins, given, alone, float(self.diagonal), float(self.null), counts, none)
             totals = np.bincount(of_source, counts, minlength=n_source)
-            given = np.exp(digamma(counts + alpha) - digamma(totals + alpha * n_target)[of_source])
+            given[:] = counts
+            given += alpha
+            digamma(given, out=given)
+            given -= digamma(totals + alpha * n_target)[of_source]
+            np.exp(given, out=given)
             alone = np.exp(digamma(none + alpha) - digamma(none.sum() + alpha * n_target))
         unseen = np.exp(digamma(alpha) - digamma(totals + alpha * n_target))
         unseen[totals == 0] = 1.0 / n_target
+        if kinds.size > MAX_KEPT:
+            is_kept = given > LEAST_GIVEN
+            kinds, given = kinds[is_kept], given[is_kept]
         return Translations(kinds, given, unseen, alone, n_target)
 
     def posterior(self, cells: Cells, table: Translations) -> Array:
@@ -116,6 +129,27 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
         factor = np.exp(-float(self.diagonal) * cells.gap())
         column = cells.columns()
         return np.asarray((1 - float(self.null)) * factor / np.bincount(column, factor)[column])
+
+
+class Text(NamedTuple):
+    """Sentence pairs as numbers of words, one sentence after the other, and where the sentences begin."""
+
+    source: Array
+    source_begins: Array
+    target: Array
+    target_begins: Array
+
+    def swap(self) -> Text:
+        """The same text with source and target swapped."""
+        return Text(self.target, self.target_begins, self.source, self.source_begins)
+
+    def where(self, is_included: Array) -> Text:
+        """The sentence pairs for which this holds."""
+        parts = []
+        for words, begins in (self[:2], self[2:]):
+            sizes = np.diff(begins)
+            parts += [words[np.repeat(is_included, sizes)], np.concatenate([[0], np.cumsum(sizes[is_included])])]
+        return Text(*parts)
 
 
 class Translations(NamedTuple):
@@ -229,6 +263,102 @@ def number_types(sentences: Corpus) -> dict[str, int]:
     return types
 
 
+def number_text(source: Corpus, target: Corpus, source_types: dict[str, int], target_types: dict[str, int]) -> Text:
+    """Sentence pairs as numbers of their words."""
+    parts = []
+    for sentences, types in ((source, source_types), (target, target_types)):
+        words = (types.get(word.lower(), -1) for sentence in sentences for word in sentence)
+        parts += [np.fromiter(words, np.int64), np.concatenate([[0], np.cumsum([len(own) for own in sentences])])]
+    return Text(*parts)
+
+
+def word_pairs_of(text: Text, n_target: int) -> Array:
+    """The different word pairs that occur together, source · n_target + target, sorted. Memory: 8 bytes per pair."""
+    n_cells = np.diff(text.source_begins) * np.diff(text.target_begins)
+    found, waiting = np.zeros(0, dtype=np.int64), list[Array]()
+    for first, last in split_blocks(n_cells, BLOCK_CELLS):
+        keys = np.empty(int(n_cells[first:last].sum()), dtype=np.int64)
+        _list_word_pairs(*text, first, last, n_target, keys)
+        waiting.append(np.unique(keys))
+        if last == n_cells.size or sum(map(len, waiting)) > max(found.size, BLOCK_CELLS):
+            found = np.unique(np.concatenate([found, *waiting]))
+            waiting = []
+    return found
+
+
+def split_blocks(sizes: Array, most: int) -> list[tuple[int, int]]:
+    """Cut rows of these sizes into blocks of about ``most`` together, as first and last row (not included).
+
+    >>> split_blocks(np.array([3, 3, 3, 9]), 6)
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    numbers = (np.cumsum(sizes) - 1) // most
+    cuts = np.concatenate([[0], np.flatnonzero(np.diff(numbers)) + 1, [sizes.size]]).tolist()
+    return list(itertools.pairwise(cuts))
+
+
+@kernel
+def _list_word_pairs(
+    source: Array, s_begins: Array, target: Array, t_begins: Array, first: int, last: int, n_target: int, out: Array
+) -> None:
+    k = 0
+    for n in range(first, last):
+        for i in range(s_begins[n], s_begins[n + 1]):
+            for j in range(t_begins[n], t_begins[n + 1]):
+                out[k] = source[i] * n_target + target[j]
+                k += 1
+
+
+@kernel
+def _expect(
+    source: Array,
+    s_begins: Array,
+    target: Array,
+    t_begins: Array,
+    kinds: Array,
+    begins: Array,
+    given: Array,
+    alone: Array,
+    diagonal: float,
+    null: float,
+    counts: Array,
+    none: Array,
+) -> None:
+    """The E-step: expected counts of word pairs, and of target words without a source word."""
+    counts[:] = 0.0
+    none[:] = 0.0
+    n_target = alone.size
+    longest = 0
+    for n in range(s_begins.size - 1):
+        longest = max(longest, s_begins[n + 1] - s_begins[n])
+    place, joint = np.empty(longest, np.int64), np.empty(longest)
+    for n in range(s_begins.size - 1):
+        n_s, n_t = s_begins[n + 1] - s_begins[n], t_begins[n + 1] - t_begins[n]
+        for j in range(n_t):
+            word = target[t_begins[n] + j]
+            total, evidence = 0.0, 0.0
+            for i in range(n_s):
+                own = source[s_begins[n] + i]
+                key, low, high = own * n_target + word, begins[own], begins[own + 1] - 1
+                while low < high:
+                    middle = (low + high) // 2
+                    if kinds[middle] < key:
+                        low = middle + 1
+                    else:
+                        high = middle
+                factor = np.exp(-diagonal * abs((i + 0.5) / n_s - (j + 0.5) / n_t))
+                place[i] = low
+                joint[i] = factor * given[low]
+                total += factor
+                evidence += joint[i]
+            share = (1 - null) / total
+            nothing = null * alone[word]
+            evidence = max(share * evidence + nothing, 1e-300)
+            none[word] += nothing / evidence
+            for i in range(n_s):
+                counts[place[i]] += share * joint[i] / evidence
+
+
 def lay_out(source: Corpus, target: Corpus, source_types: dict[str, int], target_types: dict[str, int]) -> Cells:
     """All word pairs of these sentence pairs."""
     shapes = np.array([(len(s), len(t)) for s, t in zip(source, target, strict=True)], dtype=np.int64)
@@ -252,15 +382,12 @@ def group_duplicates(source: Corpus, target: Corpus) -> Array:
     [0, 1, 0]
     """
     n = len(source)
-    sides = []
-    for sentences in (source, target):
-        kinds: dict[str, int] = {}
-        sides.append([kinds.setdefault(" ".join(words).lower(), len(kinds)) for words in sentences])
-    edges = sparse.coo_array(
-        (np.ones(2 * n), (np.tile(np.arange(n), 2), np.concatenate([sides[0], n + np.array(sides[1])]))),
-        shape=(n, 2 * n),
-    ).tocsr()
-    groups = sparse.csgraph.connected_components(edges @ edges.T, directed=False)[1]
+    kinds: dict[tuple[int, str], int] = {}
+    keys = [(side, " ".join(words).lower()) for side, text in enumerate((source, target)) for words in text]
+    nodes = n + np.array([kinds.setdefault(key, len(kinds)) for key in keys], dtype=np.int64)
+    size = n + len(kinds)
+    edges = sparse.coo_array((np.ones(2 * n), (np.tile(np.arange(n), 2), nodes)), shape=(size, size))
+    groups = sparse.csgraph.connected_components(edges.tocsr(), directed=False)[1][:n]
     return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 

@@ -19,8 +19,9 @@ from tacit.data.kernels import kernel
 from tacit.data.parameters import random_numbers, shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.specs import check_parameters, estimator, parameter, whole
+from tacit.runtime.blocks import map_threads
 from tacit.text.alignment import ibm1
-from tacit.text.alignment.ibm1 import IBM1, Cells, Translations, number_types, read_pairs_of_sentences
+from tacit.text.alignment.ibm1 import IBM1, Cells, Text, Translations, number_types, read_pairs_of_sentences
 
 POSTERIORS = ("forward", "backward", "both ways", "stems forward", "stems backward", "stems both ways", "joint")
 RANKS = ("best of row and column", "rank", "neighbours", "neighbour of stems", "Dice", "Dice of stems")
@@ -62,6 +63,7 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
     folds : number of folds for cross-fitting; 0 disables it, for comparison
     diagonal, n_iter : parameters of the `IBM1` models
     random_state : seed of the folds and of the random pairs
+    n_jobs : number of threads; the tables are the same for any number
 
     >>> pairs = WordPairs(folds=2)
     >>> X = pairs.fit_transform(["la maison", "la fleur"], ["the house", "the flower"])
@@ -73,6 +75,7 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
     diagonal: float = 6.0
     n_iter: int = 6
     random_state: Any = 0
+    n_jobs: int | None = None
 
     def check(self) -> None:
         check_parameters(self)
@@ -91,15 +94,25 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
         folds = folds if folds >= 2 else 0
         self.fold_ = ibm1.deal_folds(self.groups_, folds, rng) if folds else np.zeros(len(sources), dtype=np.int64)
         self._sentences, self._rng = (sources, targets), rng
-        layout = self._lay_out(sources, targets)
-        self._tables = [self._learn(layout, self.fold_ != fold) for fold in range(folds)]
-        self._whole = self._learn(layout, np.ones(len(sources), dtype=bool))
+        texts = [
+            ibm1.number_text(sources, targets, self.source_types_, self.target_types_),
+            ibm1.number_text(_stems(sources), _stems(targets), self.source_stems_, self.target_stems_),
+        ]
+        self._tables = [self._learn([text.where(self.fold_ != fold) for text in texts]) for fold in range(folds)]
+        self._whole = self._learn(texts)
         return self
 
     def fit_transform(self, source: Any, target: Any) -> Ragged:
         """`fit`, and return the features of the sentence pairs, each from tables that were fitted without it."""
         self.fit(source, target)
         return self.describe(np.arange(len(self.fold_)), np.arange(len(self.fold_)))
+
+    def adopt(self, source: Any, target: Any) -> Ragged:
+        """Describe other sentence pairs; `transform_mismatched` and `describe` are then about them."""
+        X = self.transform(source, target)
+        self._sentences = read_pairs_of_sentences(source, target)
+        self.groups_, self.fold_ = ibm1.group_duplicates(*self._sentences), np.zeros(len(X), dtype=np.int64)
+        return X
 
     def transform_mismatched(self, per_pair: int = 1) -> tuple[Ragged, Array]:
         """Pair sentences of the fit with translations of others, of about the same length and from the same fold.
@@ -188,17 +201,18 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
             ibm1.lay_out(_stems(source), _stems(target), self.source_stems_, self.target_stems_),
         )
 
-    def _learn(self, layout: _Layout, included: Array) -> _Tables:
+    def _learn(self, texts: list[Text]) -> _Tables:
+        """The tables of words and of stems; each is one task, for threads."""
         model = self._model()
         sizes = (len(self.source_types_), len(self.target_types_)), (len(self.source_stems_), len(self.target_stems_))
-        parts: list[Any] = []
-        for cells, (n_source, n_target) in zip(layout, sizes, strict=True):
-            parts += [
-                model.learn(cells, n_source, n_target, included),
-                model.learn(_swap_sides(cells), n_target, n_source, included),
-                _count_sentences(cells, n_source, n_target, included),
+        tasks: list[Any] = []
+        for text, (n_source, n_target) in zip(texts, sizes, strict=True):
+            tasks += [
+                (model.learn, text, n_source, n_target),
+                (model.learn, text.swap(), n_target, n_source),
+                (_count_sentences, text, n_source, n_target),
             ]
-        return _Tables(*parts)
+        return _Tables(*map_threads(lambda task: task[0](*task[1:]), tasks, self.n_jobs))
 
     def _table_features(self, layout: _Layout, tables: _Tables) -> Array:
         """(word pairs, features): what `TABLE_FEATURES` lists."""
@@ -287,17 +301,53 @@ class _Counts(NamedTuple):
         return source, target, 2 * together / np.maximum(source + target, 1)
 
 
-def _count_sentences(cells: Cells, n_source: int, n_target: int, included: Array) -> _Counts:
-    own = included[cells.owner]
-    owner, source, target = cells.owner[own], cells.source[own], cells.target[own]
-    counts = [
-        np.bincount(np.unique(owner * size + words) % size, minlength=size)
-        for words, size in ((source, n_source), (target, n_target))
-    ]
-    pairs = source * n_target + target
-    kinds, kind = np.unique(pairs, return_inverse=True)
-    together = np.bincount(np.unique(owner * kinds.size + kind) % kinds.size, minlength=kinds.size)
-    return _Counts(counts[0], counts[1], kinds, together)
+MIN_DICE = 0.01
+"""Of many word pairs (`MAX_KEPT`), those below are not kept, so that their Dice coefficient is 0."""
+
+
+def _count_sentences(text: Text, n_source: int, n_target: int) -> _Counts:
+    kinds = ibm1.word_pairs_of(text, n_target)
+    together = np.zeros(kinds.size, dtype=np.int64)
+    counts = np.zeros(n_source, dtype=np.int64), np.zeros(n_target, dtype=np.int64)
+    begins = np.searchsorted(kinds, np.arange(n_source + 1) * n_target)
+    _count_pairs(*text, kinds, begins, n_target, *counts, together)
+    if kinds.size > ibm1.MAX_KEPT:
+        dice = 2 * together / (counts[0][kinds // n_target] + counts[1][kinds % n_target])
+        kinds, together = kinds[dice >= MIN_DICE], together[dice >= MIN_DICE]
+    return _Counts(*counts, kinds, together)
+
+
+@kernel
+def _count_pairs(
+    source: Array,
+    s_begins: Array,
+    target: Array,
+    t_begins: Array,
+    kinds: Array,
+    begins: Array,
+    n_target: int,
+    of_source: Array,
+    of_target: Array,
+    together: Array,
+) -> None:
+    """In how many sentence pairs words, and pairs of words, occur."""
+    for n in range(s_begins.size - 1):
+        sources = np.unique(source[s_begins[n] : s_begins[n + 1]])
+        targets = np.unique(target[t_begins[n] : t_begins[n + 1]])
+        for word in targets:
+            of_target[word] += 1
+        for own in sources:
+            of_source[own] += 1
+            low = begins[own]
+            for word in targets:
+                high = begins[own + 1] - 1
+                while low < high:
+                    middle = (low + high) // 2
+                    if kinds[middle] < own * n_target + word:
+                        low = middle + 1
+                    else:
+                        high = middle
+                together[low] += 1
 
 
 def _stems(sentences: list[list[str]]) -> list[list[str]]:
@@ -338,10 +388,7 @@ def _spelling(cells: Cells, source: list[list[str]], target: list[list[str]]) ->
         sides.append((list(types), tokens[number]))
     (left, first), (right, second) = sides
     kinds, kind = np.unique(first * len(right) + second, return_inverse=True)
-    table = compare_spelling(
-        [left[k // len(right)] for k in kinds.tolist()], [right[k % len(right)] for k in kinds.tolist()]
-    )
-    return np.asarray(table[kind])
+    return _compare(left, right, *np.divmod(kinds, len(right)))[kind]
 
 
 def compare_spelling(first: Sequence[str], second: Sequence[str]) -> Array:
@@ -353,21 +400,29 @@ def compare_spelling(first: Sequence[str], second: Sequence[str]) -> Array:
     array([[0.25, 1.  , 0.  ],
            [0.5 , 0.5 , 0.  ]])
     """
-    out = np.zeros((len(first), len(SPELLING)))
-    if not len(first):
+    own = np.arange(len(first))
+    return _compare(first, second, own, own)
+
+
+def _compare(left: Sequence[str], right: Sequence[str], first: Array, second: Array) -> Array:
+    """`compare_spelling` of ``left[first[k]]`` and ``right[second[k]]``; O(letters) per pair, in compiled code."""
+    out = np.zeros((first.size, len(SPELLING)))
+    if not first.size:
         return out
-    left, right = (_letters(words) for words in (first, second))
-    _edit_distances(*left, *right, out[:, :2])
-    kinds = [
-        (_is_number(a), _is_number(b), _is_punctuation(a), _is_punctuation(b))
-        for a, b in zip(first, second, strict=True)
-    ]
-    number_a, number_b, mark_a, mark_b = np.array(kinds, dtype=bool).T
-    out[:, 2] = [a == b for a, b in zip(first, second, strict=True)]
-    out[:, 3] = out[:, 2] * (left[1] >= LONG)
-    out[:, 4] = number_a & number_b
-    out[:, 5] = mark_a & mark_b
-    out[:, 6] = mark_a ^ mark_b
+    letters, others = _letters(left), _letters(right)
+    _edit_distances(*letters, first, *others, second, out[:, :2])
+    numbers = {word: k for k, word in enumerate(right)}
+    same = np.array([numbers.get(word, -1) for word in left])
+    codes = np.array([numbers[word] for word in right])
+    is_number, is_mark = (
+        [np.array([test(word) for word in words], dtype=bool)[rows] for words, rows in ((left, first), (right, second))]
+        for test in (_is_number, _is_punctuation)
+    )
+    out[:, 2] = same[first] == codes[second]
+    out[:, 3] = out[:, 2] * (letters[1][first] >= LONG)
+    out[:, 4] = is_number[0] & is_number[1]
+    out[:, 5] = is_mark[0] & is_mark[1]
+    out[:, 6] = is_mark[0] ^ is_mark[1]
     return out
 
 
@@ -388,16 +443,19 @@ def _letters(words: Sequence[str]) -> tuple[Array, Array]:
 
 
 @kernel
-def _edit_distances(left: Array, left_length: Array, right: Array, right_length: Array, out: Array) -> None:
+def _edit_distances(
+    left: Array, left_length: Array, first: Array, right: Array, right_length: Array, second: Array, out: Array
+) -> None:
     """Levenshtein distance over the longer length, and common prefix over the shorter one, pair by pair."""
-    for pair in range(left.shape[0]):
-        m, n = left_length[pair], right_length[pair]
+    for pair in range(first.size):
+        a, b = first[pair], second[pair]
+        m, n = left_length[a], right_length[b]
         previous = np.arange(n + 1)
         present = np.empty(n + 1, np.int64)
         for i in range(m):
             present[0] = i + 1
             for j in range(n):
-                best = previous[j] + (0 if left[pair, i] == right[pair, j] else 1)
+                best = previous[j] + (0 if left[a, i] == right[b, j] else 1)
                 if previous[j + 1] + 1 < best:
                     best = previous[j + 1] + 1
                 if present[j] + 1 < best:
@@ -406,7 +464,7 @@ def _edit_distances(left: Array, left_length: Array, right: Array, right_length:
             previous, present = present, previous
         prefix = 0
         shorter = m if m < n else n
-        while prefix < shorter and left[pair, prefix] == right[pair, prefix]:
+        while prefix < shorter and left[a, prefix] == right[b, prefix]:
             prefix += 1
         out[pair, 0] = previous[n] / (m if m > n else n)
         out[pair, 1] = prefix / shorter

@@ -16,7 +16,8 @@ from tacit.data.lines import json_line
 from tacit.report import Code, Column, Facts, Figure, Page, Prose, Section, Table, render
 
 if TYPE_CHECKING:
-    from tacit.text.sentences.finder import Decision, DocumentFile
+    from tacit.text.sentences.finder import Decision
+    from tacit.text.sentences.vectors import DocumentFile
 
 EXAMPLES = commands.examples(
     "tacit reasons reviews.jsonl --out reasons",
@@ -46,13 +47,14 @@ def reasons(run: commands.CommandRun, documents: Path, model: Path | None, n_ask
 
     FILE has a JSON object per line: "text" or a list "sentences", a "label" (one of two), and perhaps an "id". It may
     be gzipped. Lines without a label are not learned from, but get reasons too. "known" lists the decisive sentences of
-    a document, counted from 0, as 'tacit label' writes them; as many as --share chooses. With --model, FILE may be raw
+    a document, counted from 0, as 'tacit label' writes them. With --model, FILE may be raw
     text (.txt), one document.
 
     Writes report.html, reasons.jsonl (the predicted label of each document, and the chosen sentences with their
     scores), model.tacit and run.json.
     """
-    from tacit.text.sentences.finder import ReasonFinder, read_document_file
+    from tacit.text.sentences.finder import ReasonFinder
+    from tacit.text.sentences.vectors import read_document_file
 
     finder = ReasonFinder(**options, **run.settings) if model is None else commands.load_model(model, ReasonFinder, {})
     run.check_options(finder)
@@ -63,8 +65,9 @@ def reasons(run: commands.CommandRun, documents: Path, model: Path | None, n_ask
             if not known:
                 raise ValueError(f"{documents} must have lines with a label to learn from, got none; add labels")
             run.note(f"{len(data.documents)} documents: learning")
-            hidden = _read_known(finder, data, known, documents)
-            finder.fit([data.documents[i] for i in known], [data.labels[i] for i in known], hidden)
+            hidden = [data.known[i] for i in known]
+            marked = None if all(own is None for own in hidden) else hidden
+            finder.fit([data.documents[i] for i in known], [data.labels[i] for i in known], marked)
             run.note_status(finder.status_)
             finder.save(folder.path("model.tacit"))
             if n_asked is not None:
@@ -80,23 +83,6 @@ def reasons(run: commands.CommandRun, documents: Path, model: Path | None, n_ask
     chosen = sum(len(decision.reasons) for decision in found)
     summary = f"{commands.count_noun(chosen, 'decisive sentence')} in {commands.count_noun(len(found), 'document')}"
     run.finish(summary, quality, f"open {run.out / 'report.html'}; all sentences are in {run.out / 'reasons.jsonl'}")
-
-
-def _read_known(finder: Any, data: Any, rows: Sequence[int], path: Path) -> list[list[int] | None] | None:
-    """The known sentences of these documents; None where none has any."""
-    hidden = [data.known[i] for i in rows]
-    if all(own is None for own in hidden):
-        return None
-    if finder.budget != "sentences":
-        raise ValueError(f'{path} has "known" sentences, which are for --budget sentences; remove them')
-    for i, own in zip(rows, hidden, strict=True):
-        wanted = finder.count_chosen(len(data.documents[i]))
-        if own is not None and len(own) != wanted:
-            raise ValueError(
-                f'{path}: "known" of {data.names[i]} must have {wanted} sentences, got {len(own)}; set --share to that '
-                "of the answers"
-            )
-    return hidden
 
 
 def _write_questions(folder: Any, finder: Any, data: Any, rows: Sequence[int], k: int, seed: int) -> None:

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array, is_table
 from tacit.data.labels import read_classes, read_labels
-from tacit.data.parameters import has_length, is_list, shorten
+from tacit.data.parameters import entries, is_whole, shorten
 from tacit.data.ragged import Ragged
-from tacit.data.reading import MAX_BYTES
 from tacit.data.specs import (
-    check_parameters,
     choice,
     estimator,
     instance,
     parameter,
     positive,
     some_share,
-    switch,
     whole,
 )
-from tacit.data.text_files import TextReader, parse_json
 from tacit.learners import LatentSVM
 from tacit.learners.application import Application
 from tacit.learners.asking import Questions, ask
 from tacit.learners.learner import Learner
 from tacit.penalties import Prior
 from tacit.problems import Sentences
-from tacit.text.raw_text import is_raw_text, read_raw_text
+from tacit.text.sentences.vectors import SentenceVectors, read_documents
 
 POLARITY_OF_DOCUMENT = 0.3
 """The prior weights of sentences, as a share of those of whole documents."""
@@ -102,11 +95,13 @@ class ReasonFinder(Application):
     def fit(self, texts: Any, y: Any, hidden: Any = None) -> ReasonFinder:
         """Learn from documents, texts or lists of sentences, and their labels.
 
-        ``hidden`` has the decisive sentences of documents where they are known: lists of positions, None elsewhere.
+        ``hidden`` has the decisive sentences of documents where they are known: lists of positions, None elsewhere. A
+        document may have fewer or more of them than are chosen.
         """
         self.check_parameters()
         documents = read_documents(texts)
         labels = read_labels(y, len(documents))
+        hidden = None if hidden is None else _read_hidden(hidden, [len(own) for own in documents])
         classes = read_classes(None, labels, len(documents))
         if len(classes) != 2:
             raise ValueError(f"y must have two different labels, got {len(classes)}: {shorten(classes.tolist())}")
@@ -151,10 +146,21 @@ class ReasonFinder(Application):
         return SentenceVectors(int(self.min_documents), with_lengths=self.budget == "words")
 
     def learn(self, X: Ragged, y: Array, hidden: Any = None) -> tuple[LatentSVM, LinearSVC]:
-        """Fit a latent SVM to tables of `vectors`, with a linear SVM as its prior; return both."""
+        """Fit a latent SVM to tables of `vectors`, with a linear SVM as its prior; return both.
+
+        Known sentences change the prior, by a logistic regression of chosen sentences against others. Where sentences
+        are counted, they are also hidden values: too many are cut to those with the highest scores by the prior.
+        """
         whole = LinearSVC(C=1.0, random_state=0).fit(self._whole(X), y)
         weights, intercept = whole.coef_[0], whole.intercept_
-        centre = np.concatenate([POLARITY_OF_DOCUMENT * weights, np.zeros(weights.size), weights, intercept])
+        polarity, subjectivity = POLARITY_OF_DOCUMENT * weights, np.zeros(weights.size)
+        known = [] if hidden is None else [i for i, own in enumerate(hidden) if own is not None]
+        if known:
+            part = self._without_lengths(X[known])
+            signs = np.where(y[known] == np.unique(y)[1], 1.0, -1.0)
+            polarity, subjectivity = _learn_choice(part, signs, [hidden[i] for i in known], polarity)
+            hidden = self._complete(X, hidden, known, signs, polarity, subjectivity)
+        centre = np.concatenate([polarity, subjectivity, weights, intercept])
         problem = Sentences(share=self.share, budget=self.budget)
         oracle = problem.bind(X, y, problem.schema(X, y))
         first = oracle.decode(oracle.impute(centre).code)[1]
@@ -170,10 +176,26 @@ class ReasonFinder(Application):
         )
         return model.fit(X, y, hidden=hidden), whole
 
+    def _complete(
+        self, X: Ragged, hidden: Any, known: list[int], signs: Array, polarity: Array, subjectivity: Array
+    ) -> list[list[int] | None] | None:
+        """The known sentences, cut or completed to as many as are chosen; None for a budget of words."""
+        if self.budget == "words":
+            return None
+        found: list[list[int] | None] = [None] * len(X)
+        for i, sign in zip(known, signs.tolist(), strict=True):
+            scores = X[i][1:] @ (sign * polarity + subjectivity)
+            scores[hidden[i]] += 1e6
+            best = np.argsort(-scores, kind="stable")[: self.count_chosen(scores.size)]
+            found[i] = np.sort(best).tolist()
+        return found
+
     def _whole(self, X: Ragged) -> Any:
         """The rows of whole documents, without the column of lengths."""
-        rows = X.values[X.offsets[:-1]]
-        return rows[:, 1:] if self.budget == "words" else rows
+        return self._without_lengths(X).values[X.offsets[:-1]]
+
+    def _without_lengths(self, X: Ragged) -> Ragged:
+        return X if self.budget == "sentences" else X.with_values(sparse.csr_array(X.values[:, 1:]))
 
     def _test(self, X: Ragged, y: Array, hidden: Any) -> dict[str, float] | None:
         """Cross-validated accuracies of this model and of the linear SVM."""
@@ -195,112 +217,65 @@ class ReasonFinder(Application):
         return {"this model": float(right[0].mean()), "linear SVM": float(right[1].mean())}
 
 
-WORD = re.compile(r"\w+|[^\w\s]+")
-ENDS = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|\n+")
-
-FIELDS_PER_DOCUMENT = 8
-"""Fields that a document of a file counts as, beside its sentences: what its name and lists take."""
-
-MAX_LETTERS = 50
-"""The longest word that is counted."""
-
-
-@estimator
-class SentenceVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Bags of words of a document and of each of its sentences, as rows of norm 1.
-
-    A word that occurs weighs log((1 + n) / (1 + its documents)) + 1 of n documents (idf).
-
-    A document is a text, which is split into sentences, or a list of sentences. The first row of its table is the whole
-    document; the others are its sentences. A sentence without known words is a row of zeros.
-
-    Parameters
-    ----------
-    min_documents : a word counts if this many documents have it
-    with_lengths : put the number of words in front of every row, for ``Sentences(budget="words")``
-
-    >>> vectors = SentenceVectors(min_documents=1)
-    >>> vectors.fit_transform(["A fine film. See it!", ["Dull."]])
-    Ragged(2 samples, 2–3 rows each; 5 × 8 sparse float64)
-    """
-
-    min_documents: int = parameter(whole(), default=2)
-    with_lengths: bool = parameter(switch, default=False)
-
-    def fit(self, X: Any, y: Any = None) -> SentenceVectors:
-        """Learn the vocabulary."""
-        check_parameters(self)
-        least = int(self.min_documents)
-        counts: Counter[str] = Counter()
-        documents = read_documents(X)
-        for sentences in documents:
-            counts.update({word for sentence in sentences for word in split_words(sentence)})
-        self.words_ = sorted(word for word, count in counts.items() if count >= least)
-        if not self.words_:
-            raise ValueError(f"no word occurs in {least} or more of {len(documents)} documents; lower min_documents")
-        self.idf_ = 1.0 + np.log((1 + len(documents)) / (1 + np.array([counts[word] for word in self.words_])))
-        return self
-
-    def transform(self, X: Any) -> Ragged:
-        """Make one table per document."""
-        check_is_fitted(self, "words_")
-        numbers = {word: number for number, word in enumerate(self.words_)}
-        indices: list[int] = []
-        indptr, offsets, lengths = [0], [0], []
-        for sentences in read_documents(X):
-            words = [split_words(sentence) for sentence in sentences]
-            for own in ([word for sentence in words for word in sentence], *words):
-                indices += sorted({numbers[word] for word in own if word in numbers})
-                indptr.append(len(indices))
-                lengths.append(len(own))
-            offsets.append(offsets[-1] + 1 + len(sentences))
-        each = np.diff(indptr)
-        values = self.idf_[np.array(indices, dtype=np.int64)]
-        squares = np.concatenate([[0.0], np.cumsum(values**2)])
-        norms = np.sqrt(np.maximum(np.diff(squares[indptr]), 1.0))
-        values = values / np.repeat(norms, each)
-        table = sparse.csr_array(
-            (values, np.array(indices, np.int32), np.array(indptr, np.int32)), shape=(len(each), len(self.words_))
-        )
-        if self.with_lengths:
-            column = sparse.csr_array(np.array(lengths, dtype=np.float64)[:, None])
-            table = sparse.csr_array(sparse.hstack([column, table], format="csr"))
-        return Ragged(table, np.array(offsets))
-
-
-def read_documents(X: Any) -> list[list[str]]:
-    """Read documents as lists of sentences; texts are split.
-
-    >>> read_documents(["One. Two? Three", ["as it is"]])
-    [['One.', 'Two?', 'Three'], ['as it is']]
-    """
-    if isinstance(X, str | bytes | dict) or not is_list(X):
-        raise ValueError(f"documents must be a list of texts or of lists of sentences, got {shorten(X)}")
-    found = []
-    for i, given in enumerate(X):
-        if isinstance(given, str):
-            found.append(split_sentences(given))
-        elif has_length(given) and not isinstance(given, bytes | dict) and all(isinstance(s, str) for s in given):
-            found.append([str(sentence) for sentence in given])
-        else:
-            raise ValueError(f"document {i} must be a text or a list of sentences, got {shorten(given)}")
-    if not found:
-        raise ValueError("the list of documents is empty; give at least one")
+def _read_hidden(hidden: Any, sizes: list[int]) -> list[list[int] | None]:
+    """Check lists of sentences, None for a document whose decisive sentences are not known."""
+    meaning = "a list with the decisive sentences of each document, None where they are not known"
+    found: list[list[int] | None] = []
+    for i, (own, n) in enumerate(zip(entries("hidden", hidden, meaning, len(sizes)), sizes, strict=True)):
+        if own is not None:
+            own = entries(f"hidden[{i}]", own, "a list of sentences")
+            if not all(is_whole(t) and 0 <= t < n for t in own) or len({int(t) for t in own}) < len(own):
+                raise ValueError(f"hidden[{i}] must be different sentences from 0 to {n - 1}, got {shorten(own)}")
+        found.append(None if own is None else sorted(int(t) for t in own))
     return found
 
 
-def split_sentences(text: str) -> list[str]:
-    """Split a text into sentences, at end marks and line ends.
+KNOWN_C, KNOWN_PRIOR = 3.0, 3.0
+"""Of the logistic regression of chosen sentences: factor of the loss, and of the column of prior polarities."""
 
-    >>> split_sentences("Well. Is it 3.5 stars? No!")
-    ['Well.', 'Is it 3.5 stars?', 'No!']
+
+def _learn_choice(X: Ragged, signs: Array, chosen: list[Any], polarity: Array) -> tuple[Array, Array]:
+    """Weights (polarity, subjectivity) by which known sentences are chosen; as long as the prior polarity.
+
+    If they do not rank the sentences of held-out documents better than the prior does, the prior stays.
     """
-    return [part.strip() for part in ENDS.split(text) if part and part.strip()]
+    is_sentence = np.ones(X.values.shape[0], dtype=bool)
+    is_sentence[X.offsets[:-1]] = False
+    rows, sign = X.values[is_sentence], np.repeat(signs, X.lengths - 1)
+    owner = np.repeat(np.arange(len(X)), X.lengths - 1)
+    is_chosen = np.concatenate([np.isin(np.arange(n - 1), own) for own, n in zip(chosen, X.lengths, strict=True)])
+    base = sign * (rows @ polarity)
+    if not base.std():
+        return polarity, np.zeros_like(polarity)
+    factor = KNOWN_PRIOR / base.std()
+    parts = sparse.diags_array(sign) @ rows, rows, sparse.csr_array(factor * base[:, None])
+    table = sparse.csr_array(sparse.hstack(parts))
+    fold = np.random.default_rng(0).permutation(len(X))[owner] % FOLDS
+    found = base.copy()
+    for k in range(FOLDS):
+        found[fold == k] = table[fold == k] @ _fit_choice(table[fold != k], is_chosen[fold != k])
+    if _rank_within(found, is_chosen, owner) <= _rank_within(base, is_chosen, owner):
+        return polarity, np.zeros_like(polarity)
+    weights, d = _fit_choice(table, is_chosen), polarity.size
+    learned, subjectivity = weights[:d] + weights[-1] * factor * polarity, weights[d:-1]
+    scale = np.linalg.norm(polarity) / max(float(np.linalg.norm(learned)), 1e-12)
+    return scale * learned, scale * subjectivity
 
 
-def split_words(sentence: str) -> list[str]:
-    """Split a sentence into words and punctuation marks, in lower case."""
-    return [word for word in WORD.findall(sentence.lower()) if len(word) <= MAX_LETTERS]
+def _fit_choice(table: Any, is_chosen: Array) -> Array:
+    """Weights of a logistic regression of chosen sentences; those of the prior alone if there is nothing to learn."""
+    if is_chosen.all() or not is_chosen.any():
+        return np.append(np.zeros(table.shape[1] - 1), 1.0)
+    return np.asarray(LogisticRegression(C=KNOWN_C, solver="liblinear", random_state=0).fit(table, is_chosen).coef_[0])
+
+
+def _rank_within(scores: Array, is_chosen: Array, owner: Array) -> float:
+    """Over pairs of a chosen and another sentence of the same document, the share with the higher score first."""
+    right = pairs = 0.0
+    for own in np.split(np.arange(owner.size), np.flatnonzero(np.diff(owner)) + 1):
+        gaps = scores[own][is_chosen[own], None] - scores[own][~is_chosen[own]]
+        right, pairs = right + np.count_nonzero(gaps > 0) + 0.5 * np.count_nonzero(gaps == 0), pairs + gaps.size
+    return right / max(pairs, 1.0)
 
 
 class Reason(NamedTuple):
@@ -357,69 +332,3 @@ def reasons(model: Any, X: Any) -> list[Decision]:
         found.sort(key=lambda reason: (-reason.score, reason.position))
         decisions.append(Decision(label, float(abs(scores[i, 1] - scores[i, 0])), found))
     return decisions
-
-
-class DocumentFile(NamedTuple):
-    """Documents as lists of sentences, with their labels (None if unknown) and names.
-
-    ``known`` has the decisive sentences of documents, as sorted positions; None where they are not known. ``spans`` has
-    the characters of the sentences of raw text; None for other files.
-    """
-
-    documents: list[list[str]]
-    labels: list[str | None]
-    names: list[str]
-    known: list[list[int] | None]
-    spans: list[tuple[int, int]] | None = None
-
-
-def read_document_file(path: Path, *, max_bytes: int = MAX_BYTES) -> DocumentFile:
-    """Read one JSON object per line, with "text" or "sentences", and perhaps "label", "id" and "known".
-
-    A file that ends in ``.txt`` is one document without a label. Documents without a label are not learned from, but
-    get reasons too. Files that end in ``.gz`` are unpacked; at most ``max_bytes`` are read.
-    """
-    if is_raw_text(path):
-        raw = read_raw_text(path, max_bytes=max_bytes)
-        spans = [(int(own[0, 0]), int(own[-1, 1])) for own in raw.spans]
-        return DocumentFile([[raw.text[a:b] for a, b in spans]], [None], [path.name], [None], spans)
-    documents, labels, names, known = [], [], [], []
-    reader = TextReader(path, max_bytes=max_bytes)
-    for number, line in reader.lines():
-        if not line.strip():
-            continue
-        entry = parse_json(line, f"{path}, line {number}")
-        documents.append(_sentences(entry, path, number))
-        reader.count_fields(FIELDS_PER_DOCUMENT + len(documents[-1]))
-        label = entry.get("label")
-        if label is not None and not isinstance(label, str | int | float):
-            raise ValueError(f"{path}, line {number}: label must be text or a number, got {shorten(label)}")
-        labels.append(None if label is None else str(label))
-        names.append(str(entry.get("id", f"document {number}")))
-        known.append(_known_sentences(entry.get("known"), len(documents[-1]), f"{path}, line {number}"))
-    if not documents:
-        raise ValueError(f'{path} is without documents; give one JSON object per line, with "text" and "label"')
-    return DocumentFile(documents, labels, names, known)
-
-
-def _known_sentences(given: Any, n: int, where: str) -> list[int] | None:
-    if given is None:
-        return None
-    is_whole = isinstance(given, list) and all(type(t) is int and 0 <= t < n for t in given)
-    if not is_whole or len(set(given)) < len(given):
-        raise ValueError(
-            f"{where}: known must be a list of different sentences from 0 to {n - 1}, got {shorten(given)}"
-        )
-    return sorted(given)
-
-
-def _sentences(entry: Any, path: Path, number: int) -> list[str]:
-    given = entry.get("sentences", entry.get("text")) if isinstance(entry, dict) else None
-    if isinstance(given, str):
-        return split_sentences(given)
-    if isinstance(given, list) and all(isinstance(sentence, str) for sentence in given):
-        return list(given)
-    raise ValueError(
-        f'{path}, line {number} must be an object with "text" (a string) or "sentences" (a list of strings), got '
-        f"{shorten(entry)}"
-    )

@@ -1,0 +1,198 @@
+"""Documents as sentences: their bags of words, and the files that they are read from."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.data.parameters import has_length, is_list, shorten
+from tacit.data.ragged import Ragged
+from tacit.data.reading import MAX_BYTES
+from tacit.data.specs import check_parameters, estimator, parameter, switch, whole
+from tacit.data.text_files import TextReader, parse_json
+from tacit.text.raw_text import is_raw_text, read_raw_text
+
+WORD = re.compile(r"\w+|[^\w\s]+")
+ENDS = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|\n+")
+
+FIELDS_PER_DOCUMENT = 8
+"""Fields that a document of a file counts as, beside its sentences: what its name and lists take."""
+
+MAX_LETTERS = 50
+"""The longest word that is counted."""
+
+
+@estimator
+class SentenceVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Bags of words of a document and of each of its sentences, as rows of norm 1.
+
+    A word that occurs weighs log((1 + n) / (1 + its documents)) + 1 of n documents (idf).
+
+    A document is a text, which is split into sentences, or a list of sentences. The first row of its table is the whole
+    document; the others are its sentences. A sentence without known words is a row of zeros.
+
+    Parameters
+    ----------
+    min_documents : a word counts if this many documents have it
+    with_lengths : put the number of words in front of every row, for ``Sentences(budget="words")``
+
+    >>> vectors = SentenceVectors(min_documents=1)
+    >>> vectors.fit_transform(["A fine film. See it!", ["Dull."]])
+    Ragged(2 samples, 2–3 rows each; 5 × 8 sparse float64)
+    """
+
+    min_documents: int = parameter(whole(), default=2)
+    with_lengths: bool = parameter(switch, default=False)
+
+    def fit(self, X: Any, y: Any = None) -> SentenceVectors:
+        """Learn the vocabulary."""
+        check_parameters(self)
+        least = int(self.min_documents)
+        counts: Counter[str] = Counter()
+        documents = read_documents(X)
+        for sentences in documents:
+            counts.update({word for sentence in sentences for word in split_words(sentence)})
+        self.words_ = sorted(word for word, count in counts.items() if count >= least)
+        if not self.words_:
+            raise ValueError(f"no word occurs in {least} or more of {len(documents)} documents; lower min_documents")
+        self.idf_ = 1.0 + np.log((1 + len(documents)) / (1 + np.array([counts[word] for word in self.words_])))
+        return self
+
+    def transform(self, X: Any) -> Ragged:
+        """Make one table per document."""
+        check_is_fitted(self, "words_")
+        numbers = {word: number for number, word in enumerate(self.words_)}
+        indices: list[int] = []
+        indptr, offsets, lengths = [0], [0], []
+        for sentences in read_documents(X):
+            words = [split_words(sentence) for sentence in sentences]
+            for own in ([word for sentence in words for word in sentence], *words):
+                indices += sorted({numbers[word] for word in own if word in numbers})
+                indptr.append(len(indices))
+                lengths.append(len(own))
+            offsets.append(offsets[-1] + 1 + len(sentences))
+        each = np.diff(indptr)
+        values = self.idf_[np.array(indices, dtype=np.int64)]
+        squares = np.concatenate([[0.0], np.cumsum(values**2)])
+        norms = np.sqrt(np.maximum(np.diff(squares[indptr]), 1.0))
+        values = values / np.repeat(norms, each)
+        table = sparse.csr_array(
+            (values, np.array(indices, np.int32), np.array(indptr, np.int32)), shape=(len(each), len(self.words_))
+        )
+        if self.with_lengths:
+            column = sparse.csr_array(np.array(lengths, dtype=np.float64)[:, None])
+            table = sparse.csr_array(sparse.hstack([column, table], format="csr"))
+        return Ragged(table, np.array(offsets))
+
+
+def read_documents(X: Any) -> list[list[str]]:
+    """Read documents as lists of sentences; texts are split.
+
+    >>> read_documents(["One. Two? Three", ["as it is"]])
+    [['One.', 'Two?', 'Three'], ['as it is']]
+    """
+    if isinstance(X, str | bytes | dict) or not is_list(X):
+        raise ValueError(f"documents must be a list of texts or of lists of sentences, got {shorten(X)}")
+    found = []
+    for i, given in enumerate(X):
+        if isinstance(given, str):
+            found.append(split_sentences(given))
+        elif has_length(given) and not isinstance(given, bytes | dict) and all(isinstance(s, str) for s in given):
+            found.append([str(sentence) for sentence in given])
+        else:
+            raise ValueError(f"document {i} must be a text or a list of sentences, got {shorten(given)}")
+    if not found:
+        raise ValueError("the list of documents is empty; give at least one")
+    return found
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split a text into sentences, at end marks and line ends.
+
+    >>> split_sentences("Well. Is it 3.5 stars? No!")
+    ['Well.', 'Is it 3.5 stars?', 'No!']
+    """
+    return [part.strip() for part in ENDS.split(text) if part and part.strip()]
+
+
+def split_words(sentence: str) -> list[str]:
+    """Split a sentence into words and punctuation marks, in lower case."""
+    return [word for word in WORD.findall(sentence.lower()) if len(word) <= MAX_LETTERS]
+
+
+class DocumentFile(NamedTuple):
+    """Documents as lists of sentences, with their labels (None if unknown) and names.
+
+    ``known`` has the decisive sentences of documents, as sorted positions; None where they are not known. ``spans`` has
+    the characters of the sentences of raw text; None for other files. ``summaries`` has reference summaries.
+    """
+
+    documents: list[list[str]]
+    labels: list[str | None]
+    names: list[str]
+    known: list[list[int] | None]
+    spans: list[tuple[int, int]] | None = None
+    summaries: list[str | None] | None = None
+
+
+def read_document_file(path: Path, *, max_bytes: int = MAX_BYTES) -> DocumentFile:
+    """Read one JSON object per line, with "text" or "sentences", and perhaps "label", "id", "known" and "summary".
+
+    A file that ends in ``.txt`` is one document without a label. Documents without a label are not learned from, but
+    get reasons too. Files that end in ``.gz`` are unpacked; at most ``max_bytes`` are read.
+    """
+    if is_raw_text(path):
+        raw = read_raw_text(path, max_bytes=max_bytes)
+        spans = [(int(own[0, 0]), int(own[-1, 1])) for own in raw.spans]
+        return DocumentFile([[raw.text[a:b] for a, b in spans]], [None], [path.name], [None], spans)
+    documents, labels, names, known, summaries = [], [], [], [], []
+    reader = TextReader(path, max_bytes=max_bytes)
+    for number, line in reader.lines():
+        if not line.strip():
+            continue
+        entry = parse_json(line, f"{path}, line {number}")
+        documents.append(_sentences(entry, path, number))
+        reader.count_fields(FIELDS_PER_DOCUMENT + len(documents[-1]))
+        label = entry.get("label")
+        if label is not None and not isinstance(label, str | int | float):
+            raise ValueError(f"{path}, line {number}: label must be text or a number, got {shorten(label)}")
+        labels.append(None if label is None else str(label))
+        summary = entry.get("summary")
+        if summary is not None and not isinstance(summary, str):
+            raise ValueError(f"{path}, line {number}: summary must be text, got {shorten(summary)}")
+        summaries.append(summary)
+        names.append(str(entry.get("id", f"document {number}")))
+        known.append(_known_sentences(entry.get("known"), len(documents[-1]), f"{path}, line {number}"))
+    if not documents:
+        raise ValueError(f'{path} is without documents; give one JSON object per line, with "text" and "label"')
+    return DocumentFile(documents, labels, names, known, None, summaries)
+
+
+def _known_sentences(given: Any, n: int, where: str) -> list[int] | None:
+    if given is None:
+        return None
+    is_whole = isinstance(given, list) and all(type(t) is int and 0 <= t < n for t in given)
+    if not is_whole or len(set(given)) < len(given):
+        raise ValueError(
+            f"{where}: known must be a list of different sentences from 0 to {n - 1}, got {shorten(given)}"
+        )
+    return sorted(given)
+
+
+def _sentences(entry: Any, path: Path, number: int) -> list[str]:
+    given = entry.get("sentences", entry.get("text")) if isinstance(entry, dict) else None
+    if isinstance(given, str):
+        return split_sentences(given)
+    if isinstance(given, list) and all(isinstance(sentence, str) for sentence in given):
+        return list(given)
+    raise ValueError(
+        f'{path}, line {number} must be an object with "text" (a string) or "sentences" (a list of strings), got '
+        f"{shorten(entry)}"
+    )

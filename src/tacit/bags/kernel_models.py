@@ -18,9 +18,9 @@ from tacit.bags.features import (
     whiten,
 )
 from tacit.bags.samples import Samples
-from tacit.data.arrays import Array, is_table
+from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
-from tacit.data.specs import choice
+from tacit.data.specs import choice, positive, table
 from tacit.runtime.archive import storable
 
 KINDS: dict[str, tuple[str, ...]] = {
@@ -102,14 +102,11 @@ class KernelModel:
         """Refuse what no fit could have made."""
         choice(*KINDS)("kind", self.kind)
         self.scaler.check()
-        for name in ("landmarks", "mapping", "coef"):
-            if not is_table(getattr(self, name), 2, "f"):
-                raise ValueError(f"{name} must be a table of finite numbers")
-        if not is_table(self.intercept, 1, "f") or not np.isfinite(self.gamma) or self.gamma <= 0:
-            raise ValueError("intercept must have finite numbers, and gamma must be positive")
-        (m, p), (rows, r) = self.landmarks.shape, self.mapping.shape
-        if (p, m, r, self.coef.shape[1]) != (self.scaler.scale.size, rows, len(self.coef), self.intercept.size):
-            raise ValueError("landmarks, mapping and coef do not fit each other")
+        positive("gamma", self.gamma)
+        table(None, self.scaler.scale.size)("landmarks", self.landmarks)
+        table(len(self.landmarks), None)("mapping", self.mapping)
+        table(self.mapping.shape[1], None)("coef", self.coef)
+        table(self.coef.shape[1])("intercept", self.intercept)
 
 
 def fit_kernel_model(kind: str, samples: Samples) -> tuple[KernelModel, Array]:

@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from tacit.bags.combination import held_out_loss, spread_classes
 from tacit.bags.features import Scaler, as_dense, cut_blocks, similarities, typical_distance, whiten
 from tacit.bags.samples import Samples
-from tacit.data.arrays import Array, is_table
+from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
-from tacit.data.specs import choice
+from tacit.data.specs import choice, not_negative, positive, table
 from tacit.learners import HiddenCRF
 from tacit.problems import Bags
 from tacit.runtime.archive import storable
@@ -70,15 +70,10 @@ class Instances:
     def check(self) -> None:
         """Refuse what no fit could have made."""
         self.scaler.check()
-        for name in ("landmarks", "mapping"):
-            if not is_table(getattr(self, name), 2, "f"):
-                raise ValueError(f"{name} must be a table of finite numbers")
-        if not (np.isfinite(self.size) and self.size > 0 and np.isfinite(self.gamma) and self.gamma >= 0):
-            raise ValueError(f"size must be positive and gamma from 0, got {self.size} and {self.gamma}")
-        if self.gamma and (
-            self.landmarks.shape[1] != self.scaler.scale.size or len(self.landmarks) != len(self.mapping)
-        ):
-            raise ValueError("landmarks and mapping do not fit each other")
+        positive("size", self.size)
+        not_negative("gamma", self.gamma)
+        table(None, self.scaler.scale.size if self.gamma else 0)("landmarks", self.landmarks)
+        table(len(self.landmarks), None)("mapping", self.mapping)
 
 
 @storable

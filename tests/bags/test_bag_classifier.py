@@ -157,6 +157,10 @@ def test_bad_tables_are_refused():
         BagClassifier(**FAST).fit(frame, y)
     with pytest.raises(ValueError, match="nothing"):
         BagClassifier(**FAST, bag="nothing").fit(frame)
+    nameless = frame.copy()
+    nameless.loc[3, "id"] = None
+    with pytest.raises(ValueError, match="missing"):
+        BagClassifier(**FAST, bag="id", label="y").fit(nameless)
     uneven = frame.copy()
     uneven.loc[0, "y"] = 1
     with pytest.raises(ValueError, match="several labels"):

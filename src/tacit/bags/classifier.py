@@ -31,6 +31,9 @@ RULES = ("both", "witness", "instances")
 PULL = 10.0
 """How strongly the weights of models are pulled to equal weights, beside the sum of the log-losses of held-out bags."""
 
+KNOWN_SHARE, KNOWN_PULL = 0.8, 30.0
+"""Where witnesses are known, instances decide: weights are pulled to this share of the models of instances."""
+
 LEAST_WEIGHT = 0.01
 """Models of a smaller weight are left out."""
 
@@ -56,8 +59,8 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
       statistics (`tacit.bags.kernel_models`, `tacit.bags.forest`).
 
     Their scores are calibrated on held-out bags, and combined by weights that are also fitted to held-out scores, and
-    pulled to equal weights. So a kind of model counts where it helps. Choices are made on at most 1,000 bags; the time
-    is linear in the number of bags.
+    pulled to equal weights. So a kind of model counts where it helps. Known witnesses pull the weights to the models of
+    instances. Choices are made on at most 1,000 bags; the time is linear in the number of bags.
 
     Parameters
     ----------
@@ -295,8 +298,10 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
             found = (best,)
         scores = np.stack([one.calibration.log_probabilities(one.held_out[None]) for one in found])
         kept = np.arange(len(found))
-        centre = 1 / len(found)
-        combination = Combination.fit(scores, trial.y, trial.weights, pull=PULL, centre=centre)
+        centre, pull = np.full(len(found), 1 / len(found)), PULL
+        if (samples.known_witnesses(self._background) >= 0).any():
+            centre, pull = _trust_instances([isinstance(one.model, WitnessModel) for one in found]), KNOWN_PULL
+        combination = Combination.fit(scores, trial.y, trial.weights, pull=pull, centre=centre)
         if len(found) > 1:
             kept = np.flatnonzero(combination.slopes >= min(LEAST_WEIGHT, combination.slopes.max()))
             combination = Combination(combination.slopes[kept], combination.intercepts)
@@ -370,6 +375,13 @@ class Fitting:
 
     def snapshot(self, state: tuple[Fitted, ...]) -> dict[str, Any]:
         return {}
+
+
+def _trust_instances(is_of_instances: list[bool]) -> Array:
+    """Weights with the share `KNOWN_SHARE` for models of instances, equal within both kinds of models."""
+    own = np.array(is_of_instances)
+    centre = np.where(own, KNOWN_SHARE / own.sum(), (1 - KNOWN_SHARE) / max((~own).sum(), 1))
+    return np.asarray(centre / centre.sum())
 
 
 def _accuracy(log_probabilities: Array, y: Array, weights: Array) -> float:

@@ -115,6 +115,16 @@ def test_known_witnesses_help():
         BagClassifier(**FAST).fit(bags, y, hidden=witness[:5])
 
 
+def test_known_witnesses_pull_the_weights_to_models_of_instances(fitted):
+    bags, y, witness = planted()
+    model = BagClassifier(verbose=0).fit(bags, y, hidden=witness)
+
+    def share(weights):
+        return sum(weights.get(rule, 0) for rule in ("both", "witness", "instances")) / sum(weights.values())
+
+    assert share(model.weights_) > share(fitted.weights_)
+
+
 def test_a_set_of_possible_witnesses_is_not_a_list_of_positive_instances():
     bags, y, _ = planted(6)
     hidden = np.array([-1, [0, 1], -1, 1, -1, [0]], dtype=object)

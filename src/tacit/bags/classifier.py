@@ -225,7 +225,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
             raise ValueError(f"calibrations_ must be of {k} classes")
         for model in (*self.models_, self.witness_):
             model.check()
-            if _n_features(model, self.n_features_in_) != self.n_features_in_ or _n_classes(model) != k:
+            if (model.n_features, model.n_classes) != (self.n_features_in_, k):
                 raise ValueError(f"the model {model.name!r} must have {self.n_features_in_} features and {k} classes")
 
     def __sklearn_tags__(self) -> Any:
@@ -397,25 +397,6 @@ def _find_background(background: Any, classes: Array) -> int:
             f"background must be one of the classes {shorten(classes.tolist())}, got {shorten(background)}"
         )
     return found
-
-
-def _n_features(model: Any, wanted: int) -> int:
-    """The features per instance that a model was fitted on."""
-    if isinstance(model, WitnessModel):
-        return int(model.instances.scaler.scale.size)
-    if isinstance(model, ForestModel):
-        return wanted if model.width == 4 * wanted + 1 else -1
-    names = KINDS[model.kind]
-    if not names:
-        return int(model.scaler.scale.size)
-    width = sum(1 if name == "count" else wanted for name in names)
-    return wanted if width == model.scaler.scale.size else -1
-
-
-def _n_classes(model: Any) -> int:
-    if isinstance(model, WitnessModel):
-        return len(model.model.classes_)
-    return int(model.value.shape[1] if isinstance(model, ForestModel) else model.intercept.size)
 
 
 def _check_whole(name: str, value: Any) -> None:

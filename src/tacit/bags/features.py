@@ -93,6 +93,13 @@ def bag_statistics(bags: Ragged, names: Sequence[str] = STATISTICS) -> Any:
     return np.hstack(parts)
 
 
+def count_columns(width: int, names: Sequence[str] = STATISTICS) -> int:
+    """How many columns have statistics of this width; −1 for a width that none have."""
+    count = int("count" in names)
+    columns, rest = divmod(width - count, len(names) - count)
+    return -1 if rest else columns
+
+
 def _dense_statistics(bags: Ragged) -> dict[str, Callable[[], Any]]:
     values, starts, sizes = np.asarray(bags.values, dtype=np.float64), bags.offsets[:-1], bags.lengths[:, None]
 

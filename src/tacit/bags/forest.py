@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.bags.features import as_dense, bag_statistics, cut_blocks
+from tacit.bags.features import as_dense, bag_statistics, count_columns, cut_blocks
 from tacit.bags.samples import Samples
 from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
@@ -47,6 +47,14 @@ class ForestModel:
     width: int
 
     name = "forest"
+
+    @property
+    def n_features(self) -> int:
+        return count_columns(self.width)
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.value.shape[1])
 
     def scores(self, bags: Ragged) -> Array:
         """(n, classes) logarithms of the mean shares of the trees."""

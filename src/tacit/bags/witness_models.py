@@ -103,6 +103,14 @@ class WitnessModel:
     def kernel(self) -> str:
         return "rbf" if self.instances.gamma else "linear"
 
+    @property
+    def n_features(self) -> int:
+        return int(self.instances.scaler.scale.size)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.model.classes_)
+
     def scores(self, bags: Ragged) -> Array:
         """(n, classes)"""
         cells = max(len(self.instances.landmarks), 1)

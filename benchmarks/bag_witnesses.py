@@ -43,8 +43,8 @@ def run() -> Page:
     page = Page(
         "Bags: known witnesses",
         f"Planted bags: 200 of {SIZE} instances with 20 columns; one column of one instance of a positive bag is "
-        f"shifted by {SHIFT}. BagClassifier with its defaults, without known witnesses, and with those of 20 bags (10 %). "
-        f"Accuracy in % on {TESTED:,} new bags. Must: a gain above 0.",
+        f"shifted by {SHIFT}. BagClassifier with its defaults, without known witnesses, and with "
+        f"those of 20 bags (10 %). Accuracy in % on {TESTED:,} new bags. Must: a gain above 0.",
         ["draw", "without", "with 20 known witnesses", "gain", "likelihood ratio of the true model"],
     )
     table = 100 * np.array([[*own, best_rate(seed)] for seed, own in found.items()])

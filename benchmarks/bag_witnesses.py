@@ -55,5 +55,6 @@ def run() -> Page:
     page.rows.append(
         ["mean", f"{without:.1f}", f"{known:.1f}", f"{gain.mean():+.1f} ± {half:.1f} (95 % t-interval)", f"{best:.1f}"]
     )
-    page.notes.append(f"Ten draws are the protocol; {gain.size} fit into the time so far.")
+    if gain.size < len(DRAWS):
+        page.notes.append(f"{len(DRAWS)} draws are the protocol; {gain.size} fit into the time so far.")
     return page

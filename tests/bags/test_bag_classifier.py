@@ -115,6 +115,16 @@ def test_known_witnesses_help():
         BagClassifier(**FAST).fit(bags, y, hidden=witness[:5])
 
 
+def test_known_witnesses_pull_the_weights_to_models_of_instances(fitted):
+    bags, y, witness = planted()
+    model = BagClassifier(verbose=0).fit(bags, y, hidden=witness)
+
+    def share(weights):
+        return sum(weights.get(rule, 0) for rule in ("both", "witness", "instances")) / sum(weights.values())
+
+    assert share(model.weights_) > share(fitted.weights_)
+
+
 def test_a_set_of_possible_witnesses_is_not_a_list_of_positive_instances():
     bags, y, _ = planted(6)
     hidden = np.array([-1, [0, 1], -1, 1, -1, [0]], dtype=object)
@@ -157,6 +167,10 @@ def test_bad_tables_are_refused():
         BagClassifier(**FAST).fit(frame, y)
     with pytest.raises(ValueError, match="nothing"):
         BagClassifier(**FAST, bag="nothing").fit(frame)
+    nameless = frame.copy()
+    nameless.loc[3, "id"] = None
+    with pytest.raises(ValueError, match="missing"):
+        BagClassifier(**FAST, bag="id", label="y").fit(nameless)
     uneven = frame.copy()
     uneven.loc[0, "y"] = 1
     with pytest.raises(ValueError, match="several labels"):

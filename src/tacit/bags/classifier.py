@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from tacit.bags.combination import Combination, held_out_loss, log_loss
 from tacit.bags.forest import ForestModel, fit_forest
 from tacit.bags.kernel_models import KINDS, KernelModel, fit_kernel_model
-from tacit.bags.reading import BagTable, labels_of_rows, read_bags
+from tacit.bags.reading import BagTable, labels_of_rows, read_bags, read_hidden, read_several
 from tacit.bags.samples import Samples
 from tacit.bags.witness_models import CS, KERNELS, Grid, WitnessModel, fit_witness_model
 from tacit.data.arrays import Array
 from tacit.data.labels import find_labels, kind_of_label, read_classes, read_labels
-from tacit.data.parameters import entries, is_whole, random_numbers, shorten
+from tacit.data.parameters import is_whole, random_numbers, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.specs import choice, either, estimator, instance, parameter, positive, switch
 from tacit.learners.application import Application
@@ -30,6 +30,9 @@ RULES = ("both", "witness", "instances")
 
 PULL = 10.0
 """How strongly the weights of models are pulled to equal weights, beside the sum of the log-losses of held-out bags."""
+
+KNOWN_SHARE, KNOWN_PULL = 0.8, 30.0
+"""Where witnesses are known, instances decide: weights are pulled to this share of the models of instances."""
 
 LEAST_WEIGHT = 0.01
 """Models of a smaller weight are left out."""
@@ -56,8 +59,8 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
       statistics (`tacit.bags.kernel_models`, `tacit.bags.forest`).
 
     Their scores are calibrated on held-out bags, and combined by weights that are also fitted to held-out scores, and
-    pulled to equal weights. So a kind of model counts where it helps. Choices are made on at most 1,000 bags; the time
-    is linear in the number of bags.
+    pulled to equal weights. So a kind of model counts where it helps. Known witnesses pull the weights to the models of
+    instances. Choices are made on at most 1,000 bags; the time is linear in the number of bags.
 
     Parameters
     ----------
@@ -138,7 +141,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
         table = read_bags(X, self.bag, self.label)
         given = table.labels if y is None else labels_of_rows(y, table)
         self.columns_, self.n_features_in_ = table.columns, int(table.bags.values.shape[1])
-        several = _read_several(given, len(table.bags))
+        several = read_several(given, len(table.bags))
         if several is not None:
             return self._fit_several(table.bags, several, hidden, sample_weight)
         samples = self._read_samples(table, given, hidden, sample_weight)
@@ -151,7 +154,6 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """The label of every bag; for several labels a table of zeros and ones."""
-        check_is_fitted(self)
         bags = self._read(X)
         if self.per_label_:
             return np.stack([model.predict(bags) for model in self.per_label_], axis=1)
@@ -159,7 +161,6 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Array:
         """(n, classes) probabilities, calibrated on held-out bags; for several labels the probability of each."""
-        check_is_fitted(self)
         bags = self._read(X)
         if self.per_label_:
             return np.stack([model.predict_proba(bags)[:, 1] for model in self.per_label_], axis=1)
@@ -167,7 +168,6 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> Array:
         """Log-probabilities of the classes, (n, classes); for two classes the log-odds of the second, (n,)."""
-        check_is_fitted(self)
         bags = self._read(X)
         if self.per_label_:
             return np.stack([model.decision_function(bags) for model in self.per_label_], axis=1)
@@ -180,7 +180,6 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
         Returns a `tacit.Ragged` with a number per instance for two classes, and a row of numbers otherwise: of the
         classes, those of the background 0, or of the labels.
         """
-        check_is_fitted(self)
         bags = self._read(X)
         if self.per_label_:
             columns = [model.instance_scores(bags).values for model in self.per_label_]
@@ -190,7 +189,6 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
 
     def witnesses(self, X: Any) -> Array:
         """The position of the instance with the highest score for the predicted class; −1 for the background."""
-        check_is_fitted(self)
         bags = self._read(X)
         if self.per_label_:
             return np.stack([model.witnesses(bags) for model in self.per_label_], axis=1)
@@ -227,7 +225,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
             raise ValueError(f"calibrations_ must be of {k} classes")
         for model in (*self.models_, self.witness_):
             model.check()
-            if _n_features(model, self.n_features_in_) != self.n_features_in_ or _n_classes(model) != k:
+            if (model.n_features, model.n_classes) != (self.n_features_in_, k):
                 raise ValueError(f"the model {model.name!r} must have {self.n_features_in_} features and {k} classes")
 
     def __sklearn_tags__(self) -> Any:
@@ -243,6 +241,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
 
     def _read(self, X: Any) -> Ragged:
         """New bags, with the features that were learned from."""
+        check_is_fitted(self)
         bags = read_bags(X, self.bag, self.label, self.columns_).bags
         if bags.values.shape[1] != self.n_features_in_:
             raise ValueError(
@@ -266,7 +265,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
         if self.class_weight is not None:
             weights = weigh_classes(weights, self.class_weight, self.classes_, positions)
         seed = int(random_numbers(self.random_state).randint(2**31 - 10))
-        known = None if hidden is None else _read_hidden(hidden, n)
+        known = None if hidden is None else read_hidden(hidden, n)
         samples = Samples(table.bags, positions, weights, len(self.classes_), known, seed)
         samples = samples if kept.size == n else samples.take(kept)
         return Samples(**{**vars(samples), "weights": samples.weights / samples.weights.mean()})
@@ -299,8 +298,10 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
             found = (best,)
         scores = np.stack([one.calibration.log_probabilities(one.held_out[None]) for one in found])
         kept = np.arange(len(found))
-        centre = 1 / len(found)
-        combination = Combination.fit(scores, trial.y, trial.weights, pull=PULL, centre=centre)
+        centre, pull = np.full(len(found), 1 / len(found)), PULL
+        if (samples.known_witnesses(self._background) >= 0).any():
+            centre, pull = _trust_instances([isinstance(one.model, WitnessModel) for one in found]), KNOWN_PULL
+        combination = Combination.fit(scores, trial.y, trial.weights, pull=pull, centre=centre)
         if len(found) > 1:
             kept = np.flatnonzero(combination.slopes >= min(LEAST_WEIGHT, combination.slopes.max()))
             combination = Combination(combination.slopes[kept], combination.intercepts)
@@ -324,7 +325,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
         """One classifier per label."""
         if self.background is not None:
             raise ValueError("background must be None for several labels per bag: each has 0 for its background")
-        known = None if hidden is None else _read_hidden(hidden, len(bags), y.shape[1])
+        known = None if hidden is None else read_hidden(hidden, len(bags), y.shape[1])
         self.per_label_, self.models_, self.calibrations_ = [], [], []
         for column in range(y.shape[1]):
             own = clone(self).set_params(bag=None, label=None)
@@ -376,6 +377,13 @@ class Fitting:
         return {}
 
 
+def _trust_instances(is_of_instances: list[bool]) -> Array:
+    """Weights with the share `KNOWN_SHARE` for models of instances, equal within both kinds of models."""
+    own = np.array(is_of_instances)
+    centre = np.where(own, KNOWN_SHARE / own.sum(), (1 - KNOWN_SHARE) / max((~own).sum(), 1))
+    return np.asarray(centre / centre.sum())
+
+
 def _accuracy(log_probabilities: Array, y: Array, weights: Array) -> float:
     return float(weights @ (np.argmax(log_probabilities, axis=1) == y) / weights.sum())
 
@@ -389,54 +397,6 @@ def _find_background(background: Any, classes: Array) -> int:
             f"background must be one of the classes {shorten(classes.tolist())}, got {shorten(background)}"
         )
     return found
-
-
-def _read_several(y: Any, n: int) -> Array | None:
-    """A table of zeros and ones for several labels per bag; None for one label per bag."""
-    shape: tuple[int, ...] = np.shape(y) if hasattr(y, "shape") else ()
-    if not shape and isinstance(y, list) and y and all(isinstance(row, list | tuple | np.ndarray) for row in y):
-        y = np.array(y) if len({len(row) for row in y}) == 1 else y
-        shape = np.shape(y) if hasattr(y, "shape") else ()
-    if len(shape) != 2 or shape[1] < 2:
-        return None
-    table = np.asarray(y)
-    if shape[0] != n:
-        raise ValueError(f"X has {n} bags, y has {shape[0]} rows; give one row per bag")
-    if table.dtype.kind not in "biuf" or not np.isin(table, (0, 1)).all():
-        raise ValueError("y must hold zeros and ones, a column per label, for several labels per bag")
-    return table.astype(np.int64)
-
-
-def _read_hidden(hidden: Any, n: int, columns: int = 1) -> Array:
-    """Known witnesses as an array that can be indexed: of whole numbers, or of objects."""
-    if columns > 1 and np.ndim(hidden) == 2 and np.shape(hidden) == (n, columns):
-        return np.asarray(hidden)
-    values = entries("hidden", hidden, "one entry per bag", n)
-    if all(is_whole(value) for value in values):
-        return np.array([int(value) for value in values])
-    known = np.empty(n, dtype=object)
-    for i, value in enumerate(values):
-        known[i] = value
-    return known
-
-
-def _n_features(model: Any, wanted: int) -> int:
-    """The features per instance that a model was fitted on."""
-    if isinstance(model, WitnessModel):
-        return int(model.instances.scaler.scale.size)
-    if isinstance(model, ForestModel):
-        return wanted if model.width == 4 * wanted + 1 else -1
-    names = KINDS[model.kind]
-    if not names:
-        return int(model.scaler.scale.size)
-    width = sum(1 if name == "count" else wanted for name in names)
-    return wanted if width == model.scaler.scale.size else -1
-
-
-def _n_classes(model: Any) -> int:
-    if isinstance(model, WitnessModel):
-        return len(model.model.classes_)
-    return int(model.value.shape[1] if isinstance(model, ForestModel) else model.intercept.size)
 
 
 def _check_whole(name: str, value: Any) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from tacit.data.arrays import Array, is_table
+from tacit.data.arrays import Array
+from tacit.data.specs import table
 from tacit.runtime.archive import storable
 
 
@@ -28,7 +29,7 @@ class Combination:
     intercepts: Array
 
     @classmethod
-    def fit(cls, scores: Array, y: Array, weights: Array, *, pull: float, centre: float = 0.0) -> Combination:
+    def fit(cls, scores: Array, y: Array, weights: Array, *, pull: float, centre: float | Array = 0.0) -> Combination:
         """Fit to held-out scores.
 
         Parameters
@@ -54,7 +55,7 @@ class Combination:
             down = np.tensordot(scores, slope, 2) + pull * (a - centre) + 2e-6 * a * size**2
             return value / n, np.concatenate([down, slope.sum(axis=0) + 2e-6 * b]) / n
 
-        start = np.concatenate([np.full(m, centre) if centre else 1 / (m * size), np.zeros(k)])
+        start = np.concatenate([np.full(m, centre) if np.any(centre) else 1 / (m * size), np.zeros(k)])
         bounds = [(0.0, None)] * m + [(None, None)] * k
         found = minimize(objective, start, jac=True, bounds=bounds, method="L-BFGS-B").x
         return cls(found[:m], found[m:])
@@ -66,9 +67,8 @@ class Combination:
 
     def check(self) -> None:
         """Refuse what no fit could have made."""
-        for name in ("slopes", "intercepts"):
-            if not is_table(getattr(self, name), 1, "f"):
-                raise ValueError(f"{name} must be an array of finite numbers, got {getattr(self, name)!r}")
+        table(None)("slopes", self.slopes)
+        table(None)("intercepts", self.intercepts)
         if (self.slopes < 0).any():
             raise ValueError(f"slopes must not be negative, got {self.slopes.min()}")
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from tacit.data.arrays import Array, is_table
+from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
+from tacit.data.specs import table
 from tacit.runtime.archive import storable
 
 MAX_DEVIATIONS = 3.0
@@ -64,11 +65,10 @@ class Scaler:
 
     def check(self) -> None:
         """Refuse what no fit could have made."""
-        for name in ("centre", "scale"):
-            if not is_table(getattr(self, name), 1, "f"):
-                raise ValueError(f"{name} must be an array of finite numbers, got {getattr(self, name)!r}")
-        if self.centre.shape != self.scale.shape or (self.scale <= 0).any():
-            raise ValueError(f"scale must have {self.centre.size} positive numbers")
+        table(None)("centre", self.centre)
+        table(self.centre.size)("scale", self.scale)
+        if (self.scale <= 0).any():
+            raise ValueError("scale must have positive numbers")
 
 
 def bag_statistics(bags: Ragged, names: Sequence[str] = STATISTICS) -> Any:
@@ -83,7 +83,8 @@ def bag_statistics(bags: Ragged, names: Sequence[str] = STATISTICS) -> Any:
     array([[2., 3.],
            [5., 5.]])
     """
-    parts = _sparse_statistics(bags, names) if sparse.issparse(bags.values) else _dense_statistics(bags, names)
+    made = _sparse_statistics(bags) if sparse.issparse(bags.values) else _dense_statistics(bags)
+    parts = [made[name]() for name in names]
     if any(sparse.issparse(part) for part in parts):
         table = sparse.csr_array(sparse.hstack(parts, format="csr"))
         if max(table.nnz, *table.shape) < 2**31:  # trees of scikit-learn take no others
@@ -92,53 +93,63 @@ def bag_statistics(bags: Ragged, names: Sequence[str] = STATISTICS) -> Any:
     return np.hstack(parts)
 
 
-def _dense_statistics(bags: Ragged, names: Sequence[str]) -> list[Any]:
+def count_columns(width: int, names: Sequence[str] = STATISTICS) -> int:
+    """How many columns have statistics of this width; −1 for a width that none have."""
+    count = int("count" in names)
+    columns, rest = divmod(width - count, len(names) - count)
+    return -1 if rest else columns
+
+
+def _dense_statistics(bags: Ragged) -> dict[str, Callable[[], Any]]:
     values, starts, sizes = np.asarray(bags.values, dtype=np.float64), bags.offsets[:-1], bags.lengths[:, None]
-    mean = np.add.reduceat(values, starts) / sizes
-    found: list[Any] = []
-    for name in names:
-        if name == "mean":
-            found.append(mean)
-        elif name == "deviation":
-            spread = np.add.reduceat((values - np.repeat(mean, bags.lengths, axis=0)) ** 2, starts) / sizes
-            found.append(np.sqrt(spread))
-        elif name == "count":
-            found.append(np.log(sizes))
-        else:
-            found.append((np.minimum if name == "min" else np.maximum).reduceat(values, starts))
-    return found
+
+    def mean() -> Any:
+        return np.add.reduceat(values, starts) / sizes
+
+    def deviation() -> Any:
+        centred = values - np.repeat(mean(), bags.lengths, axis=0)
+        return np.sqrt(np.add.reduceat(centred**2, starts) / sizes)
+
+    return {
+        "mean": mean,
+        "deviation": deviation,
+        "min": lambda: np.minimum.reduceat(values, starts),
+        "max": lambda: np.maximum.reduceat(values, starts),
+        "count": lambda: np.log(sizes),
+    }
 
 
-def _sparse_statistics(bags: Ragged, names: Sequence[str]) -> list[Any]:
+def _sparse_statistics(bags: Ragged) -> dict[str, Callable[[], Any]]:
     n, d = len(bags), bags.values.shape[1]
-    table = sparse.csr_array(bags.values, dtype=np.float64)
+    rows = sparse.csr_array(bags.values, dtype=np.float64)
     bag_of_row = np.repeat(np.arange(n), bags.lengths)
     shares = sparse.csr_array((1.0 / bags.lengths[bag_of_row], (bag_of_row, np.arange(bag_of_row.size))))
-    mean = sparse.csr_array(shares @ table)
-    cells = np.repeat(bag_of_row, np.diff(table.indptr)) * d + table.indices
-    order = np.argsort(cells, kind="stable")
-    values = table.data[order]
-    keys, starts, counts = np.unique(cells[order], return_index=True, return_counts=True)
-    has_zero = counts < bags.lengths[keys // d]
+
+    def mean() -> Any:
+        return sparse.csr_array(shares @ rows)
+
+    def deviation() -> Any:
+        centre = mean()
+        spread = sparse.csr_array(shares @ rows.multiply(rows) - centre.multiply(centre))
+        spread.data = np.sqrt(np.maximum(spread.data, 0.0))
+        return spread
 
     def extreme(best: Any) -> Any:
+        cells = np.repeat(bag_of_row, np.diff(rows.indptr)) * d + rows.indices
+        order = np.argsort(cells, kind="stable")
+        values = rows.data[order]
+        keys, starts, counts = np.unique(cells[order], return_index=True, return_counts=True)
         top = best.reduceat(values, starts) if values.size else values
-        top = np.where(has_zero, best(top, 0.0), top)
+        top = np.where(counts < bags.lengths[keys // d], best(top, 0.0), top)
         return sparse.csr_array((top, (keys // d, keys % d)), shape=(n, d))
 
-    found: list[Any] = []
-    for name in names:
-        if name == "mean":
-            found.append(mean)
-        elif name == "deviation":
-            spread = sparse.csr_array(shares @ table.multiply(table) - mean.multiply(mean))
-            spread.data = np.sqrt(np.maximum(spread.data, 0.0))
-            found.append(spread)
-        elif name == "count":
-            found.append(sparse.csr_array(np.log(bags.lengths)[:, None]))
-        else:
-            found.append(extreme(np.minimum if name == "min" else np.maximum))
-    return found
+    return {
+        "mean": mean,
+        "deviation": deviation,
+        "min": lambda: extreme(np.minimum),
+        "max": lambda: extreme(np.maximum),
+        "count": lambda: sparse.csr_array(np.log(bags.lengths)[:, None]),
+    }
 
 
 def similarities(rows: Any, landmarks: Array, gamma: float) -> Array:

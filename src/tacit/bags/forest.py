@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tacit.bags.features import as_dense, bag_statistics, cut_blocks
+from tacit.bags.features import as_dense, bag_statistics, count_columns, cut_blocks
 from tacit.bags.samples import Samples
-from tacit.data.arrays import Array, is_table
+from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
+from tacit.data.specs import table
 from tacit.runtime.archive import storable
 
 TREES = 200
@@ -47,6 +48,14 @@ class ForestModel:
 
     name = "forest"
 
+    @property
+    def n_features(self) -> int:
+        return count_columns(self.width)
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.value.shape[1])
+
     def scores(self, bags: Ragged) -> Array:
         """(n, classes) logarithms of the mean shares of the trees."""
         found = []
@@ -70,16 +79,19 @@ class ForestModel:
 
     def check(self) -> None:
         """Refuse what no fit could have made: nodes come after their parents, so that every walk ends."""
-        n = len(self.feature)
-        for name in ("roots", "feature", "left", "right"):
-            if not is_table(getattr(self, name), 1, "i"):
-                raise ValueError(f"{name} must be an array of whole numbers")
-        if not is_table(self.threshold, 1, "f") or not is_table(self.value, 2, "f") or len(self.value) != n:
-            raise ValueError("threshold and value must have finite numbers, one entry per node")
-        if any(part.size != n for part in (self.left, self.right, self.threshold)) or not self.roots.size:
-            raise ValueError("the arrays of a forest must have one entry per node")
+        n = np.size(self.feature)
+        for name in ("feature", "left", "right"):
+            table(n, kinds="i")(name, getattr(self, name))
+        table(None, kinds="i")("roots", self.roots)
+        table(n)("threshold", self.threshold)
+        table(n, None)("value", self.value)
         inner, own = self.feature >= 0, np.arange(n)
-        if (self.feature >= self.width).any() or (self.roots < 0).any() or (self.roots >= n).any():
+        if (
+            not self.roots.size
+            or (self.feature >= self.width).any()
+            or (self.roots < 0).any()
+            or (self.roots >= n).any()
+        ):
             raise ValueError(f"a forest must have features below {self.width}, and roots among its nodes")
         for part in (self.left, self.right):
             if (part[inner] <= own[inner]).any() or (part[inner] >= n).any():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -12,15 +13,16 @@ from tacit.bags.features import (
     Scaler,
     as_dense,
     bag_statistics,
+    count_columns,
     cut_blocks,
     similarities,
     typical_distance,
     whiten,
 )
 from tacit.bags.samples import Samples
-from tacit.data.arrays import Array, is_table
+from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
-from tacit.data.specs import choice
+from tacit.data.specs import choice, positive, table
 from tacit.runtime.archive import storable
 
 KINDS: dict[str, tuple[str, ...]] = {
@@ -73,6 +75,15 @@ class KernelModel:
     def name(self) -> str:
         return self.kind
 
+    @property
+    def n_features(self) -> int:
+        width = int(self.scaler.scale.size)
+        return count_columns(width, KINDS[self.kind]) if KINDS[self.kind] else width
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.intercept.size)
+
     def scores(self, bags: Ragged) -> Array:
         """(n, classes)"""
         found = [self.features(block) @ self.coef for _, block in cut_blocks(bags, len(self.landmarks))]
@@ -102,14 +113,11 @@ class KernelModel:
         """Refuse what no fit could have made."""
         choice(*KINDS)("kind", self.kind)
         self.scaler.check()
-        for name in ("landmarks", "mapping", "coef"):
-            if not is_table(getattr(self, name), 2, "f"):
-                raise ValueError(f"{name} must be a table of finite numbers")
-        if not is_table(self.intercept, 1, "f") or not np.isfinite(self.gamma) or self.gamma <= 0:
-            raise ValueError("intercept must have finite numbers, and gamma must be positive")
-        (m, p), (rows, r) = self.landmarks.shape, self.mapping.shape
-        if (p, m, r, self.coef.shape[1]) != (self.scaler.scale.size, rows, len(self.coef), self.intercept.size):
-            raise ValueError("landmarks, mapping and coef do not fit each other")
+        positive("gamma", self.gamma)
+        table(None, self.scaler.scale.size)("landmarks", self.landmarks)
+        table(len(self.landmarks), None)("mapping", self.mapping)
+        table(self.mapping.shape[1], None)("coef", self.coef)
+        table(self.coef.shape[1])("intercept", self.intercept)
 
 
 def fit_kernel_model(kind: str, samples: Samples) -> tuple[KernelModel, Array]:
@@ -126,7 +134,7 @@ def fit_kernel_model(kind: str, samples: Samples) -> tuple[KernelModel, Array]:
         features = _with_gamma(model, gamma, pooled).map_similarities(pooled)
         scores = np.zeros((RIDGES.size, len(trial.y), samples.n_classes))
         for train, test in trial.folds():
-            moments = Moments.of(features[train], trial.targets[train], trial.weights[train])
+            moments = Moments.of(features[train], trial.targets[train], trial.weights[train]).decompose()
             for i, ridge in enumerate(RIDGES):
                 coef, intercept = moments.solve(float(ridge))
                 scores[i, test] = features[test] @ coef + intercept
@@ -163,11 +171,8 @@ def _refit(model: KernelModel, gamma: float, ridge: float, samples: Samples) -> 
     pooled = np.concatenate([model.pool(block, gamma) for _, block in cut_blocks(trial, len(model.landmarks))])
     model = _with_gamma(model, gamma, pooled)
     blocks = cut_blocks(samples.bags, len(model.landmarks))
-    parts = [
-        Moments.of(model.features(own), samples.targets[rows], samples.weights[rows], centred=False)
-        for rows, own in blocks
-    ]
-    coef, intercept = Moments.join(parts).solve(ridge)
+    parts = (Moments.of(model.features(own), samples.targets[rows], samples.weights[rows]) for rows, own in blocks)
+    coef, intercept = reduce(add, parts).decompose().solve(ridge)
     return replace(model, coef=coef, intercept=intercept)
 
 
@@ -189,27 +194,17 @@ class Moments:
     cross: Array
 
     @classmethod
-    def of(cls, features: Array, targets: Array, weights: Array, centred: bool = True) -> Any:
-        """The sums of some bags; decomposed for several penalties if ``centred``."""
+    def of(cls, features: Array, targets: Array, weights: Array) -> Moments:
+        """The sums of some bags."""
         weighted = features * weights[:, None]
-        found = cls(
-            float(weights.sum()), weighted.sum(axis=0), weights @ targets, weighted.T @ features, weighted.T @ targets
-        )
-        return found.decompose() if centred else found
+        total = float(weights.sum())
+        return cls(total, weighted.sum(axis=0), weights @ targets, weighted.T @ features, weighted.T @ targets)
 
-    @classmethod
-    def join(cls, parts: list[Moments]) -> Decomposed:
-        """The sums of several blocks of bags."""
-        total = cls(
-            sum(part.total for part in parts),
-            np.add.reduce([part.features for part in parts]),
-            np.add.reduce([part.targets for part in parts]),
-            np.add.reduce([part.gram for part in parts]),
-            np.add.reduce([part.cross for part in parts]),
-        )
-        return total.decompose()
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(*(mine + theirs for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True)))
 
     def decompose(self) -> Decomposed:
+        """Prepare for several penalties."""
         mean, target = self.features / self.total, self.targets / self.total
         gram = self.gram - self.total * np.outer(mean, mean)
         values, vectors = np.linalg.eigh(gram)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.labels import is_missing
-from tacit.data.parameters import has_length, shorten
+from tacit.data.parameters import entries, has_length, is_whole, shorten
 from tacit.data.ragged import Ragged, read_ragged
 
 
@@ -19,14 +19,12 @@ class BagTable(NamedTuple):
     Parameters
     ----------
     bags : the instances
-    names : the entry of every bag in the column that tells bags apart; None for lists
     labels : of the bags, if the table has a column of labels
     columns : the names of the features; None for lists
     bag_of_row : the bag of every row of the table; None for lists
     """
 
     bags: Ragged
-    names: list[Any] | None = None
     labels: list[Any] | None = None
     columns: list[str] | None = None
     bag_of_row: Array | None = None
@@ -63,16 +61,11 @@ def read_bags(X: Any, bag: Any = None, label: Any = None, columns: list[str] | N
     for name in (bag, *(columns or [])):
         if name not in frame.columns:
             raise ValueError(f"the table has no column {shorten(name)}; it has {shorten(list(frame.columns))}")
-    names = list(frame[bag].unique())
-    labels = None
-    if label is not None and label in frame.columns:
-        labels = _labels_of_bags(frame, bag, label, names)
-        frame = frame.drop(columns=label)
-    features = [name for name in frame.columns if name != bag] if columns is None else columns
-    frame = frame[[bag, *features]]
-    bags = read_ragged(Ragged.from_frame(frame, bag), "bag", "instance")
+    features = [name for name in frame.columns if name not in (bag, label)] if columns is None else columns
+    bags = read_ragged(Ragged.from_frame(frame[[bag, *features]], bag), "bag", "instance")
+    labels = None if label is None or label not in frame.columns else _labels_of_bags(frame, bag, label)
     code = frame.groupby(bag, sort=False, observed=True).ngroup().to_numpy()
-    return BagTable(bags, names, labels, [str(name) for name in features], code)
+    return BagTable(bags, labels, [str(name) for name in features], code)
 
 
 def labels_of_rows(y: Any, table: BagTable) -> Any:
@@ -92,14 +85,41 @@ def labels_of_rows(y: Any, table: BagTable) -> Any:
     return [values[first] for first in firsts]
 
 
-def _labels_of_bags(frame: Any, bag: Any, label: Any, names: list[Any]) -> list[Any]:
-    """The label of every bag; two labels within a bag are an error."""
+def read_several(y: Any, n: int) -> Array | None:
+    """A table of zeros and ones for several labels per bag; None for one label per bag."""
+    shape: tuple[int, ...] = np.shape(y) if hasattr(y, "shape") else ()
+    if not shape and isinstance(y, list) and y and all(isinstance(row, list | tuple | np.ndarray) for row in y):
+        y = np.array(y) if len({len(row) for row in y}) == 1 else y
+        shape = np.shape(y) if hasattr(y, "shape") else ()
+    if len(shape) != 2 or shape[1] < 2:
+        return None
+    table = np.asarray(y)
+    if shape[0] != n:
+        raise ValueError(f"X has {n} bags, y has {shape[0]} rows; give one row per bag")
+    if table.dtype.kind not in "biuf" or not np.isin(table, (0, 1)).all():
+        raise ValueError("y must hold zeros and ones, a column per label, for several labels per bag")
+    return table.astype(np.int64)
+
+
+def read_hidden(hidden: Any, n: int, columns: int = 1) -> Array:
+    """Known witnesses as an array that can be indexed: of whole numbers, or of objects."""
+    if columns > 1 and np.ndim(hidden) == 2 and np.shape(hidden) == (n, columns):
+        return np.asarray(hidden)
+    values = entries("hidden", hidden, "one entry per bag", n)
+    if all(is_whole(value) for value in values):
+        return np.array([int(value) for value in values])
+    known = np.empty(n, dtype=object)
+    for i, value in enumerate(values):
+        known[i] = value
+    return known
+
+
+def _labels_of_bags(frame: Any, bag: Any, label: Any) -> list[Any]:
+    """The label of every bag, in the order in which bags first appear; two labels within a bag are an error."""
     found = frame[label].groupby(frame[bag], sort=False, observed=True)
     uneven = found.nunique(dropna=False)
     if (uneven > 1).any():
         name = uneven.index[int(np.argmax(uneven.to_numpy() > 1))]
         own = frame[label][frame[bag] == name].unique().tolist()
         raise ValueError(f"bag {shorten(name)} has several labels, {shorten(own)}; give all of its rows the same")
-    firsts = found.first()
-    labels = [firsts.loc[name] for name in names]
-    return [None if is_missing(one) else one.item() if hasattr(one, "item") else one for one in labels]
+    return [None if is_missing(one) else one.item() if hasattr(one, "item") else one for one in found.first()]

@@ -58,6 +58,12 @@ class Samples:
         known = [int(value) if is_whole(value) else -1 for value in self.hidden]
         return replace(self, hidden=np.array(known))
 
+    def known_witnesses(self, background: int) -> Array:
+        """(n,) the witnesses that are known of bags that are not background, −1 for others."""
+        if self.hidden is None:
+            return np.full(len(self.y), -1)
+        return np.where(self.y == background, -1, self.without_sets().hidden)
+
     def trial(self) -> Samples:
         """At most `MAX_CHOICE` bags, classes in proportion but at least two of each."""
         return self.at_most(MAX_CHOICE)

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.bags.combination import held_out_loss, spread_classes
 from tacit.bags.features import Scaler, as_dense, cut_blocks, similarities, typical_distance, whiten
 from tacit.bags.samples import Samples
-from tacit.data.arrays import Array, is_table
+from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
-from tacit.data.specs import choice
+from tacit.data.specs import choice, not_negative, positive, table
 from tacit.learners import HiddenCRF
 from tacit.problems import Bags
 from tacit.runtime.archive import storable
@@ -70,15 +71,10 @@ class Instances:
     def check(self) -> None:
         """Refuse what no fit could have made."""
         self.scaler.check()
-        for name in ("landmarks", "mapping"):
-            if not is_table(getattr(self, name), 2, "f"):
-                raise ValueError(f"{name} must be a table of finite numbers")
-        if not (np.isfinite(self.size) and self.size > 0 and np.isfinite(self.gamma) and self.gamma >= 0):
-            raise ValueError(f"size must be positive and gamma from 0, got {self.size} and {self.gamma}")
-        if self.gamma and (
-            self.landmarks.shape[1] != self.scaler.scale.size or len(self.landmarks) != len(self.mapping)
-        ):
-            raise ValueError("landmarks and mapping do not fit each other")
+        positive("size", self.size)
+        not_negative("gamma", self.gamma)
+        table(None, self.scaler.scale.size if self.gamma else 0)("landmarks", self.landmarks)
+        table(len(self.landmarks), None)("mapping", self.mapping)
 
 
 @storable
@@ -107,6 +103,14 @@ class WitnessModel:
     def kernel(self) -> str:
         return "rbf" if self.instances.gamma else "linear"
 
+    @property
+    def n_features(self) -> int:
+        return int(self.instances.scaler.scale.size)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.model.classes_)
+
     def scores(self, bags: Ragged) -> Array:
         """(n, classes)"""
         cells = max(len(self.instances.landmarks), 1)
@@ -115,17 +119,8 @@ class WitnessModel:
 
     def instance_scores(self, bags: Ragged) -> Array:
         """(rows, classes) scores of instances, those of the background 0."""
-        weights = self.model.weights_
-        parts = []
-        for _, own in cut_blocks(bags, max(len(self.instances.landmarks), 1)):
-            each = self.instances(own).values @ weights["weights"].T + weights["intercept"]
-            parts.append(np.asarray(each))
-        found = np.concatenate(parts)
-        if self.rule == "both":
-            found = found - found[:, :1]
-        else:
-            found = np.hstack([np.zeros((len(found), 1)), found])
-        return _by_label(found, self.model.classes_)
+        blocks = cut_blocks(bags, max(len(self.instances.landmarks), 1))
+        return np.concatenate([_score_instances(self.model, self.instances(own)) for _, own in blocks])
 
     def check(self) -> None:
         """Refuse what no fit could have made."""
@@ -167,25 +162,33 @@ class Grid:
 
 
 def fit_witness_model(rule: str, samples: Samples, grid: Grid) -> tuple[WitnessModel, Array]:
-    """Choose kernel, gamma, C and the factor of known witnesses on held-out bags.
+    """Choose kernel, gamma, C and the factor of known witnesses on held-out bags, by their labels and known witnesses.
 
     Returns the model of all bags and its held-out scores.
     """
     trial = samples.trial()
-    factors = KNOWN_WEIGHTS if samples.hidden is not None else KNOWN_WEIGHTS[:1]
+    known = trial.known_witnesses(grid.background)
+    factors = KNOWN_WEIGHTS if (known >= 0).any() else KNOWN_WEIGHTS[:1]
     settings = [(factor, C) for factor in factors for C in grid.Cs]
     best: tuple[float, float, float, Instances, Array] | None = None
     for instances in grid.feature_maps(trial):
         bags = instances(trial.bags)
         scores = np.zeros((len(settings), len(trial.y), samples.n_classes))
+        ranks: list[list[tuple[int, Array]]] = [[] for _ in settings]
         for train, test in trial.folds():
             learner = _learner(rule, grid, samples.n_classes)
             part = replace(trial, bags=bags).take(train)
+            told = test[known[test] >= 0]
             for i, (factor, C) in enumerate(settings):
                 _learn(learner.set_params(C=C), part, factor)
                 scores[i, test] = _by_label(_two_columns(learner.decision_function(bags[test])), learner.classes_)
-        for own, (factor, C) in zip(scores, settings, strict=True):
-            loss = held_out_loss(own, trial.y, trial.weights)[0]
+                for bag in told:
+                    ranks[i].append((bag, _score_instances(learner, bags[[bag]])[:, trial.y[bag]]))
+        for own, ranked, (factor, C) in zip(scores, ranks, settings, strict=True):
+            loss, calibration = held_out_loss(own, trial.y, trial.weights)
+            slope = float(calibration.slopes[0])
+            for bag, s in ranked:
+                loss += trial.weights[bag] * (logsumexp(slope * s) - slope * s[known[bag]]) / trial.weights.sum()
             if best is None or loss < best[0]:
                 best = loss, factor, C, instances, own
     assert best is not None
@@ -214,12 +217,22 @@ def _learn(learner: HiddenCRF, samples: Samples, factor: float) -> None:
         if learner.problem.rule != "both":  # the background has no witness
             hidden = hidden.copy()
             hidden[is_background] = -1
-        known = ~is_background & (samples.without_sets().hidden >= 0)
+        known = samples.known_witnesses(learner.problem.background) >= 0
         factor = min(factor, (~is_background).sum() / max(known.sum(), 1))
         weights = np.where(known, factor, 1.0) * weights
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         learner.fit(samples.bags, samples.y, hidden=hidden, sample_weight=weights)
+
+
+def _score_instances(model: HiddenCRF, bags: Ragged) -> Array:
+    """(rows, classes) scores of instances by their features, those of the background 0."""
+    found = np.asarray(bags.values @ model.weights_["weights"].T + model.weights_["intercept"])
+    if model.problem.rule == "both":
+        found = found - found[:, :1]
+    else:
+        found = np.hstack([np.zeros((len(found), 1)), found])
+    return _by_label(found, model.classes_)
 
 
 def _set_size(instances: Instances, bags: Ragged) -> Instances:

@@ -263,7 +263,7 @@ def test_copies_of_a_sequence_are_never_on_both_sides():
         "ACGTTTGACC",
         *("".join(row) for row in np.random.default_rng(0).choice(list("ACGT"), (97, 10))),
     ]
-    held = choose_held_out(X, np.arange(100) % 2 == 0, 0.5, 0)
+    held = choose_held_out(read_sequences(X), np.arange(100) % 2 == 0, 0.5, 0)
     assert held[0] == held[1] == held[2]  # the second is the reverse complement of the first
     assert 40 < held.sum() < 60
 

@@ -28,7 +28,8 @@ def find_doubtful_sites(finder: Any, data: MotifInput, k: int) -> Doubts:
     With ``L(t) = log Σ exp(t·score)`` over all sites, the entropy is ``L(1) − L'(1)``.
     """
     positive = np.arange(len(data.letters)) if data.labels is None else np.flatnonzero(data.labels == 1)
-    sequences = append_flank(read_sequences([data.letters[i] for i in positive]), finder.flank)
+    own = read_sequences([data.letters[i] for i in positive], finder.letters_)
+    sequences = append_flank(own, finder.flank, finder.letters_)
     oracle = finder.problem_.bind(sequences, np.full(positive.size, finder.classes_[1]), finder.schema_)
     sums = [
         oracle.expectations(finder.coef_, None, truth=0.0, power=power).truth for power in (1 - STEP, 1.0, 1 + STEP)

@@ -11,7 +11,7 @@ from scipy.stats import norm, rankdata
 from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
 from tacit.dna.kmers import count_shares, kmer_shares
-from tacit.dna.sequences import DNA, Alphabet
+from tacit.dna.sequences import DNA, Alphabet, orient
 
 LONGEST_SHARE = 3
 """Letters of the longest k-mers of the composition given which a motif is tested."""
@@ -159,10 +159,11 @@ def _fit_logistic(table: Array, y: Array) -> Array:
     return np.asarray(expit(table @ w))
 
 
-def choose_held_out(letters: list[str] | Array, is_positive: Array, held_out: float, seed: int) -> Array:
+def choose_held_out(
+    sequences: Ragged, is_positive: Array, held_out: float, seed: int, alphabet: Alphabet = DNA
+) -> Array:
     """Which sequences are held out: a share of each class; copies of a sequence, on either strand, stay together."""
-    swap = str.maketrans("ACGTacgt", "TGCAtgca")
-    keys = [min(str(s).upper(), str(s)[::-1].translate(swap).upper()) for s in letters]
+    keys = [codes.tobytes() for codes in (orient(sequences)[0] if alphabet.has_complement else sequences)]
     _, group = np.unique(np.array(keys, dtype=object), return_inverse=True)
     n_groups = int(group.max()) + 1
     draw = np.random.default_rng(seed).permutation(n_groups)

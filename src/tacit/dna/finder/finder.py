@@ -50,7 +50,6 @@ from tacit.dna.sequences import (
     load_letters,
     read_sequences,
     shuffle,
-    write_letters,
 )
 from tacit.learners.application import Application
 from tacit.oracle import Schema
@@ -186,22 +185,7 @@ class MotifFinder(Application):
         Sequences are strings, or `tacit.Shards` of them, which are read into memory, one byte per letter. Without
         labels all sequences are positive, and their shuffles, dinucleotides preserved, are the negatives.
         """
-        self.check_parameters()
-        deadline = Deadline(self.time_budget)
-        seed = int(random_numbers(self.random_state).randint(2**31))
-        self.composition_ = choose_composition(self.alphabet, y is not None)
-        sequences, is_positive, self.classes_ = read_classes(X, y, seed, self.letters_)
-        with_flank = append_flank(sequences, self.flank, self.letters_)
-        given = with_flank if y is not None else with_flank[: len(with_flank) // 2]
-        make_problem(self, 1, read_widths(self.width)[1]).read(given)  # refuses short sequences
-        held = evidence.choose_held_out(
-            write_letters(sequences, self.letters_), is_positive, float(self.held_out), seed
-        )
-        check_enough(is_positive, held)
-        self.length_area_ = evidence.auroc(sequences.lengths, is_positive).value
-        gc = kmer_shares(sequences, 1, 2)[:, 1] if self.letters_.size == 4 else np.zeros(len(sequences))
-        self.gc_area_ = evidence.auroc(gc, is_positive).value
-        search = MotifSearch(self, with_flank, is_positive, held, seed, deadline)
+        search, sequences = self.prepare_search(X, y)
         search.run()
         self._take_model(search)
         shuffles = SHUFFLES if y is None else 1
@@ -215,6 +199,23 @@ class MotifFinder(Application):
         self.status_ = search.ended_early or Status.CONVERGED
         search.progress.close()
         return self
+
+    def prepare_search(self, X: Any, y: Any = None) -> tuple[MotifSearch, Ragged]:
+        """Read and check the data of `fit`, and split them: the search for the motifs, and the sequences."""
+        self.check_parameters()
+        deadline = Deadline(self.time_budget)
+        seed = int(random_numbers(self.random_state).randint(2**31))
+        self.composition_ = choose_composition(self.alphabet, y is not None)
+        sequences, is_positive, self.classes_ = read_classes(X, y, seed, self.letters_)
+        with_flank = append_flank(sequences, self.flank, self.letters_)
+        given = with_flank if y is not None else with_flank[: len(with_flank) // 2]
+        make_problem(self, 1, read_widths(self.width)[1]).read(given)  # refuses short sequences
+        held = evidence.choose_held_out(sequences, is_positive, float(self.held_out), seed, self.letters_)
+        check_enough(is_positive, held)
+        self.length_area_ = evidence.auroc(sequences.lengths, is_positive).value
+        gc = kmer_shares(sequences, 1, 2)[:, 1] if self.letters_.size == 4 else np.zeros(len(sequences))
+        self.gc_area_ = evidence.auroc(gc, is_positive).value
+        return MotifSearch(self, with_flank, is_positive, held, seed, deadline), sequences
 
     def _take_model(self, search: MotifSearch) -> None:
         assert search.w is not None

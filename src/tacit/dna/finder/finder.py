@@ -185,23 +185,6 @@ class MotifFinder(Application):
         Sequences are strings, or `tacit.Shards` of them, which are read into memory, one byte per letter. Without
         labels all sequences are positive, and their shuffles, dinucleotides preserved, are the negatives.
         """
-        search, sequences = self.prepare_search(X, y)
-        search.run()
-        self._take_model(search)
-        shuffles = SHUFFLES if y is None else 1
-        C = self._learn_kmers(search, sequences, shuffles)
-        if search.ended_early is None:
-            search.refit()
-            self._take_model(search)
-        if search.ended_early is None and not self.motif_only:
-            self._refit_kmers(search, sequences, C, shuffles)
-        self._describe(search)
-        self.status_ = search.ended_early or Status.CONVERGED
-        search.progress.close()
-        return self
-
-    def prepare_search(self, X: Any, y: Any = None) -> tuple[MotifSearch, Ragged]:
-        """Read and check the data of `fit`, and split them: the search for the motifs, and the sequences."""
         self.check_parameters()
         deadline = Deadline(self.time_budget)
         seed = int(random_numbers(self.random_state).randint(2**31))
@@ -215,7 +198,20 @@ class MotifFinder(Application):
         self.length_area_ = evidence.auroc(sequences.lengths, is_positive).value
         gc = kmer_shares(sequences, 1, 2)[:, 1] if self.letters_.size == 4 else np.zeros(len(sequences))
         self.gc_area_ = evidence.auroc(gc, is_positive).value
-        return MotifSearch(self, with_flank, is_positive, held, seed, deadline), sequences
+        search = MotifSearch(self, with_flank, is_positive, held, seed, deadline)
+        search.run()
+        self._take_model(search)
+        shuffles = SHUFFLES if y is None else 1
+        C = self._learn_kmers(search, sequences, shuffles)
+        if search.ended_early is None:
+            search.refit()
+            self._take_model(search)
+        if search.ended_early is None and not self.motif_only:
+            self._refit_kmers(search, sequences, C, shuffles)
+        self._describe(search)
+        self.status_ = search.ended_early or Status.CONVERGED
+        search.progress.close()
+        return self
 
     def _take_model(self, search: MotifSearch) -> None:
         assert search.w is not None

@@ -20,7 +20,7 @@ from tacit.dna.finder.shapes import find_best_sites
 from tacit.dna.sequences import read_sequences, shuffle_pairs, write_letters
 from tacit.runtime.loop import Deadline
 
-MOTIFS, TESTS, HALF, LENGTH = 12, 60, 200, 100
+MOTIFS, TESTS, HALF, LENGTH = 8, 60, 200, 100
 
 Data = tuple[list[str], np.ndarray | None]
 

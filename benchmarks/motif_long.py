@@ -47,9 +47,11 @@ def run() -> Page:
     n = RUNS * len(CASES)
     page.rows.append(["all", "", "", *(f"{total} of {n}" for total in totals), ""])
     page.notes.append(
-        "Settings of the growth (conserved from 0.15 bits, gaps of up to 10 letters) were set before the first run "
-        "and not changed after it. Seconds of processor time per fit. A first run with three data sets per row was "
-        "stopped by its time limit after 15 of 18 rows; none of its results changed a setting."
+        "Settings of the growth (conserved from 0.15 bits, gaps of up to 10 letters) were set before the first "
+        "run and not changed after it. Its test was: with the held-out loss as the test, a page of these data "
+        "sets had the length right in 18 of 18 where 70 % of the positives hold the motif, and in 3 of 18 at 30 "
+        "%. The test of the letters beside the sites replaced it after that page, so these data sets have been "
+        "seen. Seconds of processor time per fit."
     )
     return page
 

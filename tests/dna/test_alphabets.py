@@ -115,7 +115,7 @@ def peptides(tmp_path_factory):
     folder = tmp_path_factory.mktemp("peptides")
     X, _ = plant(WORD, PROTEIN.letters, n=120)
     (folder / "pep.fa").write_text("".join(f">p{i}\n{x}\n" for i, x in enumerate(X[:120])))
-    words = ["--alphabet", "protein", "--width", "8", "--c", "1000", "--motifs", "1", "--quiet"]
+    words = ["--alphabet", "protein", "--width", "8", "--c", "1000", "--motifs", "1", "--quiet", "--ask", "3"]
     assert main(["motif", str(folder / "pep.fa"), *words, "--out", str(folder / "out")]) == 0
     return folder
 
@@ -124,6 +124,7 @@ def test_files_of_protein(peptides):
     (matrix,) = read_motifs(peptides / "out" / "motifs.meme")
     assert matrix.shares.shape == (8, 20)
     assert not (peptides / "out" / "motifs.jaspar").exists()
+    assert len((peptides / "out" / "questions.tsv").read_text().splitlines()) == 1 + 3
     finder = tacit.load(peptides / "out" / "model.tacit")
     assert finder.alphabet == finder.motifs_[0].alphabet == "protein"
     assert finder.predict(["AAAAARRATLPEWAAAAA", "AAAAAGGGGGGGGGAAAA"])[1] == -1

@@ -12,7 +12,7 @@ import pytest
 from tacit import LatentSVM, Ragged, StructuredSVM, datasets, load
 from tacit.datasets import planted_motif, uniprobe
 from tacit.dna.kmers import Pieces, find_kmers
-from tacit.dna.sequences import MEANING, read_sequences
+from tacit.dna.sequences import DNA, read_sequences
 from tacit.oracle import EnumerableOracle, LossTable
 from tacit.problems import Motif
 from tacit.solvers import Bundle, FrankWolfe
@@ -26,7 +26,7 @@ def literal_feature(x, start, strand, width, k):
     Ambiguous letters: the mean over all plain sequences that are meant.
     """
     total, count = 0, 0
-    for letters in itertools.product(*(MEANING[letter] for letter in x.upper().replace("U", "T"))):
+    for letters in itertools.product(*(DNA.meaning[letter] for letter in x.upper().replace("U", "T"))):
         plain = "".join(letters)
         words = {"".join(word): 0 for word in itertools.product("ACGT", repeat=k)}
         for p in range(0, len(plain) - k - 1 + 1):
@@ -127,7 +127,7 @@ def test_a_motif_is_cut_into_pieces_that_cover_it_once():
 
 def test_words_with_many_spellings_still_fit():
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, len(MEANING), 70_000).astype(np.uint8)
+    codes = rng.integers(0, len(DNA.meaning), 70_000).astype(np.uint8)
     words = find_kmers(codes, np.array([0, codes.size]), 5)
     assert words.ids.dtype == np.uint32
     assert words.ids.max() == words.size - 1

@@ -178,6 +178,7 @@ def test_a_scan_finds_the_motif_in_a_new_file(results, tmp_path, capsys):
         "run.json",
         "sites.bed",
         "sites.gff3",
+        "sites.narrowPeak",
         "sites.tsv",
     ]
 

@@ -11,7 +11,7 @@ import tacit
 from tacit.apps import MotifFinder
 from tacit.datasets import planted_motif
 from tacit.dna.files import Matrix
-from tacit.dna.finder.evidence import auroc, choose_held_out, given_p_value
+from tacit.dna.finder.evidence import auroc, choose_held_out, given_p_value, motif_p_value
 from tacit.dna.finder.finder import read_classes
 from tacit.dna.finder.known import match_known
 from tacit.dna.finder.models import count_kmers, learn_kmers
@@ -263,7 +263,7 @@ def test_copies_of_a_sequence_are_never_on_both_sides():
         "ACGTTTGACC",
         *("".join(row) for row in np.random.default_rng(0).choice(list("ACGT"), (97, 10))),
     ]
-    held = choose_held_out(X, np.arange(100) % 2 == 0, 0.5, 0)
+    held = choose_held_out(read_sequences(X), np.arange(100) % 2 == 0, 0.5, 0)
     assert held[0] == held[1] == held[2]  # the second is the reverse complement of the first
     assert 40 < held.sum() < 60
 
@@ -278,6 +278,27 @@ def test_p_values_of_chance_are_uniform():
         p.append(given_p_value(score, composition, label))
     assert abs(np.mean(np.array(p) < 0.05) - 0.05) < 0.03
     assert abs(np.mean(p) - 0.5) < 0.06
+
+
+def test_p_values_of_chance_are_uniform_with_many_covariates():
+    rng = np.random.default_rng(7)
+    label = np.arange(60) % 2 == 0
+    p = [given_p_value(rng.standard_normal(60), rng.standard_normal((60, 20)), label) for _ in range(600)]
+    assert abs(np.mean(np.array(p) < 0.05) - 0.05) < 0.02
+
+
+def test_pairs_of_letters_are_composition_also_of_few_sequences():
+    rng = np.random.default_rng(8)
+    p = []
+    for _ in range(40):
+        codes = rng.integers(0, 4, (120, 60))
+        after_c = np.zeros(codes.shape, dtype=bool)
+        after_c[:60, 1:] = (codes[:60, :-1] == 1) & (codes[:60, 1:] == 2)
+        codes[after_c & (rng.random(codes.shape) < 0.7)] = 3  # positives have fewer pairs CG
+        few = -((codes[:, :-1] == 1) & (codes[:, 1:] == 2)).sum(axis=1) + 0.5 * rng.standard_normal(120)
+        sequences = read_sequences(["".join("ACGT"[c] for c in row) for row in codes])
+        p.append(motif_p_value(few, np.zeros((120, 0)), sequences, np.arange(120) < 60, 2))
+    assert np.mean(np.array(p) < 0.05) < 0.2
 
 
 def test_areas_agree_with_scikit_learn_and_intervals_hold_the_truth():

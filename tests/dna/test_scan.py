@@ -74,6 +74,11 @@ def test_runs_of_unknown_letters_hold_no_site(tmp_path, rng):
     assert main(["scan", motif, str(tmp_path / "x.fa"), "--out", str(tmp_path / "out"), "--quiet"]) == 0
     rows = [line.split("\t") for line in (tmp_path / "out" / "sites.tsv").read_text().splitlines()[1:]]
     assert [row[2] for row in rows if int(row[2]) >= 20_000] == ["70000"]
+    peaks = [line.split("\t") for line in (tmp_path / "out" / "sites.narrowPeak").read_text().splitlines()]
+    bed = [line.split("\t") for line in (tmp_path / "out" / "sites.bed").read_text().splitlines()]
+    assert [peak[:6] for peak in peaks] == bed
+    for peak, row in zip(peaks, rows, strict=True):
+        assert [float(peak[7]), float(peak[8])] == pytest.approx([-np.log10(float(p)) for p in row[6:8]], abs=0.01)
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["windows"] == 2 * (20_000 - 9 + 1)
 

@@ -12,10 +12,10 @@ from tacit import HiddenCRF, LatentSVM, SelfPaced, StructuredSVM, plot
 from tacit.datasets import planted_motif
 from tacit.dna.logos import effective_weights, letter_heights
 from tacit.dna.plots import count_letters, hamming_distances, mean_distance, window_letters
-from tacit.dna.sequences import COMPLEMENT, MEANING
+from tacit.dna.sequences import DNA
 from tacit.problems import Motif, Multiclass, SequenceClass
 
-LETTERS = "".join(MEANING)
+LETTERS = "".join(DNA.meaning)
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,7 @@ def test_distance_of_ambiguous_letters_is_expected():
     letters = np.array([[LETTERS.index(letter) for letter in text] for text in windows])
     pairs = []
     for a, b in itertools.combinations(windows, 2):
-        meant = [itertools.product(MEANING[x], MEANING[y]) for x, y in zip(a, b, strict=True)]
+        meant = [itertools.product(DNA.meaning[x], DNA.meaning[y]) for x, y in zip(a, b, strict=True)]
         pairs.append(np.mean([np.mean([x != y for x, y in bases]) for bases in meant]))
     assert mean_distance(letters) == pytest.approx(np.mean(pairs))
 
@@ -70,7 +70,7 @@ def test_windows_are_read_on_their_strand():
     letters = window_letters(X, hidden, 7)
     assert {"".join(LETTERS[i] for i in row) for row in letters} == {"GATTACA"}
     assert len(letters) == (y == 1).sum()
-    assert [LETTERS[i] for i in COMPLEMENT] == list("TGCAYRSWMKVHDBN")
+    assert [LETTERS[i] for i in DNA.complement] == list("TGCAYRSWMKVHDBN")
     np.testing.assert_array_equal(count_letters(letters).sum(axis=1), len(letters))
 
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from tacit.data.arrays import Array
 from tacit.dna.plots import found_letters, motif_problem
-from tacit.dna.sequences import SHARES, read_sequences
+from tacit.dna.sequences import DNA, read_sequences
 from tacit.plot.canvas import BASES, INK, plain_axes, pyplot
 
 GLYPHS = {
@@ -140,7 +140,7 @@ def _table(motif: Any, X: Any, y: Any, heights: str) -> tuple[Any, Any, str]:
             "draw its weights, logo(model, heights='weights')"
         )
     counts = found_letters(motif, X, y)
-    shares = np.bincount(read_sequences(X).values, minlength=len(SHARES)) @ SHARES
+    shares = np.bincount(read_sequences(X).values, minlength=len(DNA.shares)) @ DNA.shares
     return counts, shares, f"The motif found: letters in {counts[0].sum():.0f} chosen windows"
 
 

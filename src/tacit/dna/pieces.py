@@ -14,7 +14,7 @@ from tacit.data.lines import one_line
 from tacit.data.parameters import file_path, shorten
 from tacit.data.reading import GuardedStream, quote, reading
 from tacit.dna.files import FASTA_HINT, MAX_SEQUENCE_NAME, check_letters, iterate_sequences
-from tacit.dna.sequences import UNKNOWN, code_letters, read_sequences
+from tacit.dna.sequences import DNA, UNKNOWN, read_sequences
 
 PIECE_LETTERS = 1 << 20
 """Letters of a piece, at most."""
@@ -77,7 +77,7 @@ class _Record:
 
     def add(self, text: bytes) -> None:
         letters = np.frombuffer(text.translate(None, _BLANKS), np.uint8)
-        codes = code_letters(letters)
+        codes = DNA.codes[letters]
         if codes.size and codes.max() == UNKNOWN:
             at = int(np.argmax(codes == UNKNOWN))
             raise ValueError(

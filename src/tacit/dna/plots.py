@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.dna.sequences import COMPLEMENT, MEANING, SHARES, read_sequences
+from tacit.dna.sequences import DNA, read_sequences
 from tacit.plot import canvas
 from tacit.problems import Motif
 
@@ -59,7 +59,7 @@ def found_motifs(model: Any, X: Any, truth: Any = None, ax: Any = None) -> Any:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch, Rectangle
 
-    width, letters = motif_problem(model).width, "".join(MEANING)
+    width, letters = motif_problem(model).width, "".join(DNA.meaning)
     sequences = read_sequences(X)
     found = _read_starts(model.predict_hidden(X), len(sequences))[0]
     planted = None if truth is None else _read_starts(truth, len(sequences))[0]
@@ -172,7 +172,7 @@ def window_letters(X: Any, hidden: Any, width: int) -> Array:
     first = sequences.offsets[:-1][has_one] + start[has_one]
     letters: Array = sequences.values[first[:, None] + np.arange(width)]
     is_reverse = strand[has_one] == 1
-    letters[is_reverse] = COMPLEMENT[letters[is_reverse][:, ::-1]]
+    letters[is_reverse] = DNA.complement[letters[is_reverse][:, ::-1]]
     return letters
 
 
@@ -195,7 +195,7 @@ def count_letters(letters: Array) -> Array:
     array([[2.  , 0.  , 0.  , 0.  ],
            [0.25, 1.25, 0.25, 0.25]])
     """
-    return np.asarray(_count_codes(letters) @ SHARES)
+    return np.asarray(_count_codes(letters) @ DNA.shares)
 
 
 def mean_distance(letters: Array) -> float:
@@ -211,10 +211,10 @@ def mean_distance(letters: Array) -> float:
     if n < 2 or width < 1:
         return float("nan")
     counts = _count_codes(letters)
-    alike = ((counts @ SHARES) ** 2).sum() - (counts @ (SHARES**2).sum(axis=1)).sum()
+    alike = ((counts @ DNA.shares) ** 2).sum() - (counts @ (DNA.shares**2).sum(axis=1)).sum()
     return float(1 - alike / (n * (n - 1.0) * width))
 
 
 def _count_codes(letters: Array) -> Array:
     """(width, letter codes): how often each letter occurs at each position."""
-    return np.stack([np.bincount(column, minlength=len(SHARES)) for column in letters.T]).astype(np.float64)
+    return np.stack([np.bincount(column, minlength=len(DNA.shares)) for column in letters.T]).astype(np.float64)

@@ -11,7 +11,7 @@ from tacit.data.parameters import file_path, shorten, whole_number
 from tacit.data.reading import MAX_BYTES, quote
 from tacit.data.text_files import TextReader
 from tacit.dna.pieces import iterate_pieces
-from tacit.dna.sequences import letters_of
+from tacit.dna.sequences import DNA
 
 _ENDS = (".bed", ".narrowpeak")
 
@@ -72,7 +72,7 @@ def cut_regions(path: Any, regions: list[Region]) -> tuple[list[int], list[str]]
             low, high = max(int(starts[name][k]), first), min(int(ends[name][k]), last)
             parts.setdefault(by_chromosome[name][k], []).append(piece.codes[low - first : high - first].copy())
     found = sorted(parts)
-    return found, [letters_of(np.concatenate(parts[i])).tobytes().decode("ascii") for i in found]
+    return found, [DNA.letters_of(np.concatenate(parts[i])).tobytes().decode("ascii") for i in found]
 
 
 def read_regions(path: Any, width: int = 0, *, max_bytes: int = MAX_BYTES) -> list[Region]:

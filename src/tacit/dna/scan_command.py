@@ -54,8 +54,8 @@ def scan(run: CommandRun, motifs: Path, sequences: Path, p_value: float, strands
 
     MOTIFS is the model.tacit of tacit motif, or a file of matrices in the MEME or JASPAR format. SEQUENCES are FASTA or
     FASTQ, plain or gzipped, of any size, or - for standard input: they are read in pieces. Windows with letters other
-    than A, C, G, T are skipped. Writes sites.tsv with scores, p-values and q-values, sites.bed, sites.gff3, report.html
-    and run.json.
+    than A, C, G, T are skipped. Writes sites.tsv with scores, p-values and q-values, sites.bed, sites.narrowPeak,
+    sites.gff3, report.html and run.json.
     """
     source = _read_motifs(motifs)
     if to_stdout:
@@ -146,7 +146,7 @@ def _by_chance(count: int, expected: float) -> bool:
 
 
 def _write_sites(folder: Any, scanner: Any, pieces: Iterator[Any]) -> list[int]:
-    """Write every site when it is found; then again with q-values, which depend on all sites."""
+    """Write every site when it is found; then again with q-values, which depend on all sites; return their numbers."""
     from tacit.dna.files import clean_name
     from tacit.dna.finder import files
 
@@ -155,7 +155,6 @@ def _write_sites(folder: Any, scanner: Any, pieces: Iterator[Any]) -> list[int]:
     draft = folder.path("sites.part")
     with (
         draft.open("w", encoding="utf-8") as sites,
-        folder.path("sites.bed").open("w", encoding="utf-8") as bed,
         folder.path("sites.gff3").open("w", encoding="utf-8") as gff,
     ):
         gff.write("##gff-version 3\n")
@@ -163,17 +162,25 @@ def _write_sites(folder: Any, scanner: Any, pieces: Iterator[Any]) -> list[int]:
             counts[hit.motif - 1] += 1
             cells = (*hit[:5], f"{hit.score:.4f}", f"{hit.p_value:.3g}", hit.steps)
             sites.write("\t".join(map(str, cells)) + "\n")
-            row = (*hit[:6], "")
-            bed.write(files.sites_bed([row], labels))
-            gff.write(files.gff_lines([row], labels, [hit.p_value]))
+            gff.write(files.gff_lines([(*hit[:6], "")], labels, [hit.p_value]))
     tables = [scanner.q_table(number + 1) for number in range(len(labels))]
     header = ("motif", "sequence", "start", "end", "strand", "score", "p_value", "q_value", "name")
-    with draft.open(encoding="utf-8") as sites, folder.path("sites.tsv").open("w", encoding="utf-8") as out:
+    with (
+        draft.open(encoding="utf-8") as sites,
+        folder.path("sites.tsv").open("w", encoding="utf-8") as out,
+        folder.path("sites.bed").open("w", encoding="utf-8") as bed,
+        folder.path("sites.narrowPeak").open("w", encoding="utf-8") as peaks,
+    ):
         out.write("\t".join(header) + "\n")
         for line in sites:
             *cells, steps = line.rstrip("\n").split("\t")
-            m = int(cells[0]) - 1
-            out.write("\t".join([*cells, f"{tables[m][int(steps)]:.3g}", labels[m]]) + "\n")
+            m, start, end = int(cells[0]) - 1, int(cells[2]), int(cells[3])
+            p, q = float(cells[6]), float(tables[m][int(steps)])
+            out.write("\t".join([*cells, f"{q:.3g}", labels[m]]) + "\n")
+            region = files.sites_bed([(m + 1, cells[1], start, end, cells[4], float(cells[5]), "")], labels)
+            bed.write(region)
+            signs = (f"{-np.log10(max(value, 1e-300)):.3f}" for value in (p, q))
+            peaks.write("\t".join([region.rstrip("\n"), cells[5], *signs, str((end - start) // 2)]) + "\n")
     draft.unlink()
     return counts
 

@@ -14,28 +14,8 @@ from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.table import Table
 
-MEANING = {
-    **{letter: letter for letter in "ACGT"},
-    **{"R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC"},
-    **{"B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT"},
-}
-"""What every letter of the IUPAC code stands for. A letter's code is its position here: A, C, G, T are 0 to 3."""
-
 UNKNOWN = 255
-"""The code of a byte that is not a DNA letter."""
-
-_CODE = np.full(256, UNKNOWN, np.uint8)
-
-for _code, _letter in enumerate(MEANING):
-    _CODE[[ord(_letter), ord(_letter.lower())]] = _code
-
-_CODE[[ord("U"), ord("u")]] = _CODE[ord("T")]
-
-SHARES = np.array([[(base in bases) / len(bases) for base in "ACGT"] for bases in MEANING.values()])
-"""``SHARES[code]``: the probability of A, C, G and T when every base that a letter stands for is equally likely."""
-
-COMPLEMENT = np.array(["ACGTRYSWKMBDHVN".index(letter) for letter in "TGCAYRSWMKVHDBN"], dtype=np.uint8)
-"""``COMPLEMENT[code]``: the letter on the other strand, for all letters of the IUPAC code."""
+"""The code of a byte that is not a letter of the alphabet."""
 
 
 class Alphabet(NamedTuple):
@@ -48,6 +28,7 @@ class Alphabet(NamedTuple):
     meaning : what every letter stands for
     codes : (256,) the code of every byte, `UNKNOWN` for others
     shares : (codes, letters) probabilities of plain letters, all that a letter stands for equally likely
+    complement : (codes,) the code on the other strand; empty where sequences have one strand
     """
 
     name: str
@@ -55,6 +36,7 @@ class Alphabet(NamedTuple):
     meaning: dict[str, str]
     codes: Array
     shares: Array
+    complement: Array
 
     @property
     def size(self) -> int:
@@ -69,7 +51,15 @@ class Alphabet(NamedTuple):
     @property
     def has_complement(self) -> bool:
         """Whether sequences have another strand."""
-        return self.name == "dna"
+        return self.complement.size > 0
+
+    def letters_of(self, codes: Array) -> Array:
+        """The ASCII letters of codes, in upper case.
+
+        >>> DNA.letters_of(np.array([0, 3, 14])).tobytes()
+        b'ATN'
+        """
+        return np.frombuffer("".join(self.meaning).encode(), np.uint8)[codes]
 
     def refuse(self) -> str:
         """Why another letter is refused, and the remedy."""
@@ -82,28 +72,39 @@ class Alphabet(NamedTuple):
         )
 
 
-def _make_alphabet(name: str, letters: str, mixed: dict[str, str], same: dict[str, str]) -> Alphabet:
-    """An alphabet with letters that stand for several, and letters that are read as others."""
+def _make_alphabet(
+    name: str, letters: str, mixed: dict[str, str], same: dict[str, str], pairs: dict[str, str]
+) -> Alphabet:
+    """An alphabet with letters that stand for several, letters that are read as others, and pairs of both strands."""
     meaning = {**{letter: letter for letter in letters}, **mixed}
     codes = np.full(256, UNKNOWN, np.uint8)
     for letter in [*meaning, *same]:
         code = list(meaning).index(same.get(letter, letter))
         codes[[ord(letter), ord(letter.lower())]] = code
     shares = np.array([[(plain in stands) / len(stands) for plain in letters] for stands in meaning.values()])
-    return Alphabet(name, letters, meaning, codes, shares)
+    complement = np.zeros(0, np.uint8)
+    if pairs:
+        opposite = [frozenset(pairs[plain] for plain in stands) for stands in meaning.values()]
+        complement = np.array([list(map(frozenset, meaning.values())).index(one) for one in opposite], np.uint8)
+    return Alphabet(name, letters, meaning, codes, shares, complement)
 
+
+_MIXED_BASES = {
+    **{"R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC"},
+    **{"B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT"},
+}
 
 _AMINO = "ACDEFGHIKLMNPQRSTVWY"
 
-DNA = _make_alphabet("dna", "ACGT", {key: MEANING[key] for key in list(MEANING)[4:]}, {"U": "T"})
+DNA = _make_alphabet("dna", "ACGT", _MIXED_BASES, {"U": "T"}, {"A": "T", "C": "G", "G": "C", "T": "A"})
 
-RNA = _make_alphabet("rna", "ACGU", {key: MEANING[key].replace("T", "U") for key in list(MEANING)[4:]}, {"T": "U"})
+RNA = _make_alphabet(
+    "rna", "ACGU", {key: bases.replace("T", "U") for key, bases in _MIXED_BASES.items()}, {"T": "U"}, {}
+)
 
-PROTEIN = _make_alphabet("protein", _AMINO, {"B": "DN", "Z": "EQ", "J": "IL", "X": _AMINO}, {"U": "C", "O": "K"})
+PROTEIN = _make_alphabet("protein", _AMINO, {"B": "DN", "Z": "EQ", "J": "IL", "X": _AMINO}, {"U": "C", "O": "K"}, {})
 
 ALPHABETS = {alphabet.name: alphabet for alphabet in (DNA, RNA, PROTEIN)}
-
-_REMEDY = DNA.refuse()
 
 LETTERS_AT_A_TIME = 1 << 22
 """Letters of a table that are read at a time."""
@@ -153,20 +154,6 @@ def known_codes(letters: Array, offsets: Array, X: Any, alphabet: Alphabet = DNA
         letter = letter if isinstance(letter, str) else chr(letter)
         raise ValueError(f"sequence {i}: {letter!r} at position {position} {alphabet.refuse()}")
     return codes
-
-
-def code_letters(letters: Array) -> Array:
-    """The codes of ASCII letters, `UNKNOWN` for a byte that is not a DNA letter.
-
-    >>> code_letters(np.frombuffer(b"aU!", np.uint8))
-    array([  0,   3, 255], dtype=uint8)
-    """
-    return np.asarray(_CODE[letters])
-
-
-def letters_of(codes: Array) -> Array:
-    """The ASCII letters of codes, in upper case and with T for U."""
-    return np.frombuffer("".join(MEANING).encode(), np.uint8)[codes]
 
 
 def _plain(X: Any) -> Any:
@@ -222,7 +209,7 @@ def check_shard_letters(shards: Any) -> None:
     found = _find_unknown(shards.values, shards.offsets)
     if found:
         i, where = found
-        raise ValueError(f"{shards.name_of(i)}: {where} of sequence {i} {_REMEDY}, and write the shards again")
+        raise ValueError(f"{shards.name_of(i)}: {where} of sequence {i} {DNA.refuse()}, and write the shards again")
 
 
 def check_letters(table: Any, offsets: Array) -> None:
@@ -232,14 +219,14 @@ def check_letters(table: Any, offsets: Array) -> None:
         raise ValueError(f"has 0 letters in its sequence {empty[0]}; drop it ({empty.size} are empty)")
     found = _find_unknown(table, offsets)
     if found:
-        raise ValueError(f"has {found[1]} of its sequence {found[0]}, which {_REMEDY}")
+        raise ValueError(f"has {found[1]} of its sequence {found[0]}, which {DNA.refuse()}")
 
 
 def _find_unknown(table: Any, offsets: Array) -> tuple[int, str] | None:
     """The sequence of the first byte that is not a letter, and its letter and position as text."""
     before = 0
     for rows in table.chunks():
-        wrong = np.flatnonzero(_CODE[rows.ravel()] == UNKNOWN)
+        wrong = np.flatnonzero(DNA.codes[rows.ravel()] == UNKNOWN)
         if wrong.size:
             i, position = locate(offsets, before + int(wrong[0]))
             return i, f"{chr(rows.ravel()[wrong[0]])!r} at position {position}"
@@ -262,7 +249,7 @@ def write_letters(sequences: Ragged, alphabet: Alphabet = DNA) -> list[str]:
     >>> write_letters(read_sequences(["acgu", "NN"]))
     ['ACGT', 'NN']
     """
-    letters = np.frombuffer("".join(alphabet.meaning).encode(), np.uint8)[sequences.values].tobytes().decode("ascii")
+    letters = alphabet.letters_of(sequences.values).tobytes().decode("ascii")
     return [letters[a:b] for a, b in pairwise(sequences.offsets.tolist())]
 
 
@@ -311,7 +298,7 @@ def find_flipped(table: Table, offsets: Array) -> Array:
 def lend_sequences(table: Table, letters: Any, offsets: Array) -> Ragged:
     """The codes of some letters of a table, whose pages are then released; ``offsets`` cut them into sequences."""
     with table.lend(letters) as rows:
-        return Ragged(_CODE[rows.ravel()], offsets)
+        return Ragged(DNA.codes[rows.ravel()], offsets)
 
 
 def reverse_complement(sequences: Ragged, which: Array) -> Ragged:
@@ -323,7 +310,7 @@ def _mirror(sequences: Ragged) -> Array:
     """The letters of the reverse complement of every sequence."""
     values, offsets = sequences.values, sequences.offsets
     positions = np.repeat(offsets[:-1] + offsets[1:] - 1, sequences.lengths) - np.arange(values.size)
-    return np.asarray(COMPLEMENT[values[positions]])
+    return np.asarray(DNA.complement[values[positions]])
 
 
 def shuffle_pairs(sequences: Ragged, seed: int = 0) -> Ragged:

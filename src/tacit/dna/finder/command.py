@@ -145,11 +145,11 @@ def motif(
     from tacit.data.shard_folder import manifest_or_file
     from tacit.dna.files import read_motifs
     from tacit.dna.finder import files
-    from tacit.dna.finder.doubts import find_doubtful_sites
     from tacit.dna.finder.evidence import gc_warning, length_warning
     from tacit.dna.finder.files import read_motif_input
     from tacit.dna.finder.finder import MotifFinder
     from tacit.dna.finder.known import check_known, match_known
+    from tacit.dna.finder.placement import find_doubtful_sites
     from tacit.dna.finder.shapes import describe_overlap, describe_spacer
 
     options["C"] = "auto" if options["C"] is None else options["C"]

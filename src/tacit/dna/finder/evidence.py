@@ -10,14 +10,11 @@ from scipy.stats import norm, rankdata
 
 from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
-from tacit.dna.kmers import count_shares, kmer_shares
-from tacit.dna.sequences import DNA, Alphabet
+from tacit.dna.kmers import kmer_shares
+from tacit.dna.sequences import DNA, Alphabet, orient
 
-LONGEST_SHARE = 3
-"""Letters of the longest k-mers of the composition given which a motif is tested."""
-
-ROWS_PER_COVARIATE = 10
-"""Held-out sequences of the smaller class that a test needs per covariate; the longest k-mers are left out first."""
+LEAST_ROWS = {3: 440, 2: 40}
+"""By the length of k-mers: held-out sequences of the smaller class from which a motif is tested given their shares."""
 
 SEPARATING_LENGTHS = 0.9
 """AUROC of the lengths above which a warning is given."""
@@ -67,10 +64,9 @@ def motif_p_value(
     strands : 1 or 2
     alphabet : of the sequences
     """
-    least = min(int(is_positive.sum()), int((~is_positive).sum()))
-    longest = LONGEST_SHARE if alphabet.size == 4 else 1
-    while longest > 1 and least < ROWS_PER_COVARIATE * count_shares(longest, strands):
-        longest -= 1
+    rows = min(int(is_positive.sum()), int((~is_positive).sum()))
+    usable = (length for length, least in LEAST_ROWS.items() if rows >= least and alphabet.size == 4)
+    longest = next(usable, 1)
     shares = kmer_shares(sequences, longest, strands, alphabet)
     squares = kmer_shares(sequences, 1, strands, alphabet)[:, :-1] ** 2
     lengths = np.log(sequences.lengths)[:, None]
@@ -111,7 +107,8 @@ def given_p_value(score: Array, covariates: Array, is_positive: Array) -> float:
     """The p-value of a motif: do sequences with a better site have higher odds of being positive, given covariates?
 
     The one-sided score test of one more feature in a logistic regression on the covariates. For weak motifs and many
-    sequences it equals the Wald test; unlike that, it is valid where a motif separates the classes without error.
+    sequences it equals the Wald test; unlike that, it is valid where a motif separates the classes without error. The
+    regression fits labels by chance too, so its variance is multiplied by n / (n − number of covariates).
 
     Parameters
     ----------
@@ -136,8 +133,9 @@ def given_p_value(score: Array, covariates: Array, is_positive: Array) -> float:
     weighted = table * variance[:, None]
     inside = np.linalg.lstsq(weighted.T @ table + _RIDGE * np.eye(table.shape[1]), weighted.T @ x, rcond=None)[0]
     rest = x - table @ inside
-    deviation = np.sqrt(float(variance @ rest**2))
-    if not deviation > 0:
+    freedom = score.size - int(np.linalg.matrix_rank(table))
+    deviation = np.sqrt(float(variance @ rest**2) * score.size / max(freedom, 1))
+    if freedom < 1 or not deviation > 0:
         return 1.0
     p = float(norm.sf(float((is_positive - probability) @ rest) / deviation))
     return max(p, float(np.finfo(np.float64).tiny))
@@ -159,10 +157,11 @@ def _fit_logistic(table: Array, y: Array) -> Array:
     return np.asarray(expit(table @ w))
 
 
-def choose_held_out(letters: list[str] | Array, is_positive: Array, held_out: float, seed: int) -> Array:
+def choose_held_out(
+    sequences: Ragged, is_positive: Array, held_out: float, seed: int, alphabet: Alphabet = DNA
+) -> Array:
     """Which sequences are held out: a share of each class; copies of a sequence, on either strand, stay together."""
-    swap = str.maketrans("ACGTacgt", "TGCAtgca")
-    keys = [min(str(s).upper(), str(s)[::-1].translate(swap).upper()) for s in letters]
+    keys = [codes.tobytes() for codes in (orient(sequences)[0] if alphabet.has_complement else sequences)]
     _, group = np.unique(np.array(keys, dtype=object), return_inverse=True)
     n_groups = int(group.max()) + 1
     draw = np.random.default_rng(seed).permutation(n_groups)

@@ -26,11 +26,11 @@ from tacit.dna.files import (
 )
 from tacit.dna.finder.shapes import FoundMotif
 from tacit.dna.regions import is_regions, read_peaks
-from tacit.dna.sequences import ALPHABETS, load_letters, read_sequences, write_letters
+from tacit.dna.sequences import ALPHABETS, DNA, load_letters, read_sequences, write_letters
+
+_OTHER_STRAND = str.maketrans("".join(DNA.meaning), DNA.letters_of(DNA.complement).tobytes().decode())
 
 _REGION = re.compile(r"^([A-Za-z0-9_.]{1,60}):(\d{1,12})-(\d{1,12})")
-
-_SWAP = str.maketrans("ACGTRYSWKMBDHVN", "TGCAYRSWMKVHDBN")
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def cut_site(sequence: str, start: int, width: int, strand: int, alphabet: str =
     if alphabet != "protein":
         inside = inside.replace(*("UT" if alphabet == "dna" else "TU"))
     site = ("." * max(-start, 0) + inside).ljust(width, ".")[:width]
-    return site[::-1].translate(_SWAP) if strand else site
+    return site[::-1].translate(_OTHER_STRAND) if strand else site
 
 
 def sites_bed(rows: Iterable[tuple[Any, ...]], motif_labels: Sequence[str]) -> str:

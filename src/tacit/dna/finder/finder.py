@@ -50,7 +50,6 @@ from tacit.dna.sequences import (
     load_letters,
     read_sequences,
     shuffle,
-    write_letters,
 )
 from tacit.learners.application import Application
 from tacit.oracle import Schema
@@ -194,9 +193,7 @@ class MotifFinder(Application):
         with_flank = append_flank(sequences, self.flank, self.letters_)
         given = with_flank if y is not None else with_flank[: len(with_flank) // 2]
         make_problem(self, 1, read_widths(self.width)[1]).read(given)  # refuses short sequences
-        held = evidence.choose_held_out(
-            write_letters(sequences, self.letters_), is_positive, float(self.held_out), seed
-        )
+        held = evidence.choose_held_out(sequences, is_positive, float(self.held_out), seed, self.letters_)
         check_enough(is_positive, held)
         self.length_area_ = evidence.auroc(sequences.lengths, is_positive).value
         gc = kmer_shares(sequences, 1, 2)[:, 1] if self.letters_.size == 4 else np.zeros(len(sequences))

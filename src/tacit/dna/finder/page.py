@@ -157,15 +157,15 @@ def _table_of_motifs(finder: Any) -> Table:
 
 def _table_of_matches(finder: Any, matches: Sequence[Sequence[Match]]) -> list[Any]:
     columns = [
-        *(Column("motif", True), Column("consensus"), Column("most similar known motif"), Column("similar?")),
+        *(Column("motif", True), Column("most similar known motif"), Column("similar?")),
         *(Column("E-value", True, "matches as good that are expected by chance among the known motifs"),),
         *(Column("p-value", True), Column("correlation", True), Column("strand"), Column("letters in common", True)),
     ]
     rows, lines = [], []
-    for n, (motif, (best, *_)) in enumerate(zip(finder.motifs_, matches, strict=True)):
+    for n, (best, *_) in enumerate(matches):
         is_like = "similar" if best.e_value < LIKENESS else "by chance"
         numbers = (best.e_value, best.p_value, best.correlation, "+-"[best.strand], best.overlap)
-        rows.append((n + 1, motif.consensus, best.name, is_like, *numbers))
+        rows.append((n + 1, best.name, is_like, *numbers))
         lines += [f"motif {n + 1:<4}{best.alignment[0]}", f"known     {best.alignment[1]}  {best.name}", ""]
     caption = f"A known motif with an E-value of {LIKENESS} or more may match by chance. matches.tsv has all of them."
     return [Table(columns, rows, caption), Code("\n".join(lines[:-1]))]
@@ -223,7 +223,7 @@ def _show_quality(finder: Any) -> list[Any]:
     shown = {
         "motifs and k-mers": "motifs and k-mers",
         "motifs": "motifs, composition",
-        "k-mers": f"k-mers of {lengths[0]}–{lengths[-1]} letters",
+        "k-mers": f"k-mers of {lengths[0]}–{lengths[-1]}",
         "composition": "composition alone",
     }
     low = min(0.5, min(areas[name][1] for name in names))

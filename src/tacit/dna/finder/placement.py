@@ -1,9 +1,9 @@
-"""Where the sites of motifs lie: sites per sequence, distance from the middle, pairs of motifs and their spacing."""
+"""Where the sites of motifs lie: sites per sequence, distance from the middle, spacing of pairs, and doubtful sites."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import binom, fisher_exact, norm
@@ -11,9 +11,10 @@ from scipy.stats import binom, fisher_exact, norm
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.ragged import Ragged
+from tacit.dna.finder.files import MotifInput
 from tacit.dna.finder.shapes import FoundMotif, Sites
 from tacit.dna.motif.site_oracle import pad
-from tacit.dna.sequences import ALPHABETS, DNA, Alphabet
+from tacit.dna.sequences import ALPHABETS, DNA, Alphabet, append_flank, read_sequences
 
 LONGEST_DISTANCE = 100
 """Letters between the starts of two motifs up to which their spacing is tested."""
@@ -23,6 +24,9 @@ SITES_PER_SEQUENCE = ("zero-or-one", "one", "any")
 
 MORE_THAN_ONE = 0.2
 """Share of the positives with a site that have several, above which sequences are said to hold any number."""
+
+POWER_STEP = 1e-3
+"""Step of the central difference that takes the mean score from log-sums."""
 
 
 class Placement(NamedTuple):
@@ -251,3 +255,36 @@ def find_distance(shift: Array, width: int, length: float) -> tuple[int | None, 
     chance = 1 / max(length - width + 1, 1)
     p = float(binom.sf(int(counts[k]) - 1, shift.size, min(chance, 1.0)))
     return int(values[k]), int(counts[k]), min(1.0, p * (2 * LONGEST_DISTANCE + 1))
+
+
+class Doubts(NamedTuple):
+    """Names of sequences, the entropies of their sites in nats, and the best site of the first motif in each."""
+
+    names: list[str]
+    usefulness: Array
+    guesses: list[str]
+
+
+def find_doubtful_sites(finder: Any, data: MotifInput, k: int) -> Doubts:
+    """The k positive sequences whose sites are least certain, by the entropy of p(sites) ∝ exp(score).
+
+    With ``L(t) = log Σ exp(t·score)`` over all sites, the entropy is ``L(1) − L'(1)``.
+    """
+    positive = np.arange(len(data.letters)) if data.labels is None else np.flatnonzero(data.labels == 1)
+    own = read_sequences([data.letters[i] for i in positive], finder.letters_)
+    sequences = append_flank(own, finder.flank, finder.letters_)
+    oracle = finder.problem_.bind(sequences, np.full(positive.size, finder.classes_[1]), finder.schema_)
+    sums = [
+        oracle.expectations(finder.coef_, None, truth=0.0, power=power).truth
+        for power in (1 - POWER_STEP, 1.0, 1 + POWER_STEP)
+    ]
+    entropies = np.maximum(sums[1] - (sums[2] - sums[0]) / (2 * POWER_STEP), 0.0)
+    order = np.argsort(-entropies, kind="stable")[:k]
+    m, sites = int(finder.motif_order_[0]), finder.sites_
+    guesses = []
+    for i in positive[order].tolist():
+        start = int(sites.start[i, m])
+        guesses.append(
+            f"{start} {start + sites.width} {'+-'[int(sites.strand[i, m])]}" if sites.value[i, m] > 0 else ""
+        )
+    return Doubts([data.names[i] for i in positive[order]], entropies[order], guesses)

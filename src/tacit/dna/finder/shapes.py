@@ -23,7 +23,7 @@ from tacit.data.specs import (
     table,
     whole,
 )
-from tacit.dna.sequences import ALPHABETS, COMPLEMENT, DNA, Alphabet
+from tacit.dna.sequences import ALPHABETS, DNA, Alphabet
 from tacit.runtime.archive import storable
 
 LONGEST_MOTIF = 40
@@ -205,7 +205,7 @@ def site_letters(sequences: Ragged, start: Array, strand: Array, width: int, alp
     codes = np.where(inside, sequences.values[flat], alphabet.any_code)
     if not alphabet.has_complement:
         return codes
-    return np.where(strand[..., None] == 1, COMPLEMENT[codes[..., ::-1]], codes)
+    return np.where(strand[..., None] == 1, alphabet.complement[codes[..., ::-1]], codes)
 
 
 def describe_motif(

@@ -18,7 +18,7 @@ from tacit.data.table import Table
 from tacit.dna.kmers import Kmers, Pieces, find_enriched_kmers, find_kmers
 from tacit.dna.motif import kernels
 from tacit.dna.motif.hidden import read_windows
-from tacit.dna.sequences import find_flipped, lend_sequences, letters_of, orient, reverse_complement
+from tacit.dna.sequences import DNA, find_flipped, lend_sequences, orient, reverse_complement
 from tacit.oracle import TARGET, Assignment, CapabilityError, EnumerableOracle, LossTable, Schema
 from tacit.oracle.cells import one_coef_each, take_rows
 from tacit.oracle.contracts import KnownHidden
@@ -342,7 +342,7 @@ class MotifOracle(EnumerableOracle):
         sequences = self._sequences
         if self._flipped.any():  # twice gives the sequences as they came
             sequences = reverse_complement(sequences, self._flipped)
-        letters = letters_of(sequences.values)[:, None]
+        letters = DNA.letters_of(sequences.values)[:, None]
         return checksum(letters, sequences.offsets, *self._settings(), *self.digest_arrays())
 
     def _settings(self) -> tuple[Array, Array]:

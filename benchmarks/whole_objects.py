@@ -102,7 +102,7 @@ NOTES = [
     "from all four data sets, and this one was taken. It has the highest mean of the 13 sets from msrc, and the second "
     "highest of the 6 from kangaroo. Photos of all four data sets had been looked at before, in about seven rounds, so "
     "means are somewhat optimistic.",
-    "The confidence is the mean IoU of the box with the twelve boxes that it is the median of; nothing in it was fitted. "
+    "The confidence is the mean IoU of the box with the twelve boxes that it is the median of; nothing is fitted. "
     "Eleven other quantities and linear models of them, learned on the other data sets, were looked at too: "
     "none was better on both kangaroo and msrc.",
     "Rows of baselines have their best threshold, size and side for the data set of the row, which favours them.",

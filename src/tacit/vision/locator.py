@@ -370,7 +370,7 @@ class Locator(Application):
         self.advice_ = (
             f"boxes around whole objects, learned from labels alone; mean confidence "
             f"{self.evidence_['mean confidence']:.2f}. Labels do not say how much of the object is meant: look at the "
-            "boxes, use extent='part' for its most typical part, or draw boxes in a dozen of the photos listed"
+            "boxes, choose the extent 'part' for its most typical part, or draw boxes in a dozen of the photos listed"
         )
         self._order_open(np.ones(len(y), dtype=bool))
 

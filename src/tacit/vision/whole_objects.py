@@ -3,8 +3,8 @@
 The principal component of the cells of a class (Wei et al. 2017) shows what its photos have in common. The activation
 map (Zhou et al. 2016) shows what separates the class from the others. The centre map shows what is in the middle of
 photos rather than at their edges. They fail in different ways: where the background is common too, where a part or the
-source of the photos separates, and where objects are off the middle. Boxes are cut from the component and from its means
-with each of the others, at four thresholds each.
+source of the photos separates, and where objects are off the middle. Boxes are cut from the component and from its
+means with each of the others, at four thresholds each.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from tacit.vision.maps.network import SIDE
 from tacit.vision.maps.window_maps import WindowMaps, window_scores
 from tacit.vision.several_objects import propose_boxes, score_detections
 
-SPLITS = 4
+SPLITS = 3
 SHARES = (0.1, 1.0)
 MEASURES = ("average precision", "recall", "precision")
 Rows = dict[tuple[str, str], list[list[float]]]

@@ -20,7 +20,7 @@ from tacit.vision.regions.graphs import pixels_inside
 from tacit.vision.regions.labels import tightest_box
 from tacit.vision.regions.masks import read_mask, read_mask_values
 
-DRAWS = 3
+DRAWS = 2
 MASKS = (5, 20)
 N_TEST = 98
 STEPS = 5

@@ -36,15 +36,25 @@ SIDES = (480, WHOLE_SIDE)
 CENTRES = (0.5, 0.6, 0.7, 0.8, 0.9)
 RANGES = (0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6)
 MIX = {
-    "component": (1, 0, 0),
-    "activation map": (0, 1, 0),
-    "mean of both": (0, 0, 1),
-    "component, activation map": (1, 1, 0),
-    "all three": (1, 1, 1),
+    "component": [(1, 0, 0)],
+    "component, its mean with the activation map": [(1, 0, 0), (0.5, 0.5, 0)],
+    "component, its mean with the centre map": [(1, 0, 0), (0.5, 0, 0.5)],
+    "component, both means": [(1, 0, 0), (0.5, 0.5, 0), (0.5, 0, 0.5)],
+    "component, activation map, their mean": [(1, 0, 0), (0, 1, 0), (0.5, 0.5, 0)],
+    "component, centre map, their mean": [(1, 0, 0), (0, 0, 1), (0.5, 0, 0.5)],
+    "centre map": [(0, 0, 1)],
 }
-"""Settings to choose from: the maps that suggest boxes, of which the median is taken."""
-WHOLE = ("kangaroo", "msrc", "caltech")
-"""Data sets with boxes around whole objects: settings are chosen on those of them that a row is not about."""
+"""Settings to choose from: the maps that boxes are cut from, as means of component, activation and centre map."""
+SETS = {
+    "kangaroo": ("kangaroo", None),
+    "kangaroo, cows": ("kangaroo", ("msrc", "cow")),
+    "kangaroo, aeroplanes": ("kangaroo", ("caltech", "airplane")),
+    "kangaroo, cats": ("kangaroo", ("pets", "Abyssinian")),
+    "msrc": ("msrc", None),
+    "caltech": ("caltech", None),
+    "pets": ("pets", None),
+}
+"""Per row the data, and the photos (data, class) that take the place of those of "none"; their boxes do not count."""
 
 
 class Data(NamedTuple):
@@ -62,22 +72,23 @@ def run() -> Page:
         "that were learned from, given their labels; no true box is learned from. *kangaroo*: 163 photos with boxes "
         "around every animal, the second class is 58 photos of msrc without an object. *msrc*: 281 photos with objects "
         "of one of 14 classes, boxes around the connected parts of its mask of 1 % of the photo or more. *caltech*: "
-        "300 photos, *pets*: 480 photos with boxes around heads. Network: EfficientNet-Lite0 (`tacit network info`).",
+        "300 photos, *pets*: 480 photos with boxes around heads. *kangaroo, cows* has photos of cows (msrc) as the "
+        "second class, the next rows those of aeroplanes (caltech) and of one breed of cats (pets, 160 pixels): boxes "
+        "of kangaroos alone count. Network: EfficientNet-Lite0 (`tacit network info`).",
         ["data", "method", "IoU ≥ 0.5, %", "mean IoU", "confidence and IoU, correlation"],
     )
     real_data()
-    hits: dict[str, dict[tuple[str, int], float]] = {}
+    hits: dict[str, dict[str, float]] = {}
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for name in ("kangaroo", "msrc", "caltech", "pets"):
-            hits[name] = _measure(page, name, read_data(name))
+        for name in SETS:
+            hits[name] = _measure(page, name, read_set(name))
     for name in hits:
-        others = [hits[other] for other in WHOLE if other != name]
-        best = max(hits[name], key=lambda setting: sum(other[setting] for other in others))
+        others = [own for other, own in hits.items() if other.split(",")[0] not in (name.split(",")[0], "pets")]
+        best = max(MIX, key=lambda setting: sum(other[setting] for other in others))
         page.notes.append(
-            f"Setting for {name}, chosen on {', '.join(o for o in WHOLE if o != name)}: boxes by {best[0]}, photos "
-            f"scaled to {best[1]} pixels: {hits[name][best]:.1f} %. Others: "
-            + ", ".join(f"{kind} at {side} {value:.1f}" for (kind, side), value in hits[name].items() if kind in MIX)
+            f"Boxes for {name}, chosen on the other data sets but pets: {best} ({hits[name][best]:.1f} %). "
+            + ", ".join(f"{kind} {hits[name][kind]:.1f}" for kind in MIX)
             + "."
         )
     page.notes += NOTES
@@ -85,15 +96,36 @@ def run() -> Page:
 
 
 NOTES = [
-    "`Locator` with one setting for all data: all three maps at 640 pixels. Thresholds of the maps were chosen "
-    "after a first run with single thresholds on all four data sets. Then some forty rows of other maps, sides "
-    "and ways to join boxes were looked at, also on all four; the notes above choose among the main ones on other data "
-    "sets only. Weights of the confidence were chosen after one look at the correlations of four quantities on all "
-    "four data sets. So no row is on data that were never looked at, and means are somewhat optimistic.",
+    "`Locator` with one setting for all data: the component and its means with both other maps, 640 pixels. An earlier "
+    "version (component, activation map, their mean) was below the component alone where the second class came from "
+    "another source: the activation map then shows the source. So 17 mixes of maps were compared on 23 sets of classes "
+    "from all four data sets, and this one was taken. It has the highest mean of the 13 sets from msrc, and the second "
+    "highest of the 6 from kangaroo. Photos of all four data sets had been looked at before, in about seven rounds, so "
+    "means are somewhat optimistic.",
+    "The rule of the notes above, chosen on other data sets alone, would take the centre map for kangaroo, which is "
+    "bad there: caltech, where all objects are in the middle, decides. So the setting for kangaroo was not chosen "
+    "without kangaroos.",
+    "The confidence is the mean IoU of the box with the twelve boxes that it is the median of: nothing in it was "
+    "fitted. Eleven other quantities and linear models of them, learned on the other data sets, were looked at too: "
+    "none was better on both kangaroo and msrc. A correlation above .3 was asked for: it is missed on kangaroo with "
+    "two of four second classes, and on pets with whole objects, where true boxes are around heads.",
     "Rows of baselines have their best threshold, size and side for the data set of the row, which favours them.",
     "Labels do not tell the extent: in photos of faces (caltech) whole boxes enclose head and shoulders, and in photos "
     "of pets the animal, where the true boxes are around heads.",
 ]
+
+
+def read_set(name: str) -> Data:
+    """Data of a row of `SETS`."""
+    own, second = SETS[name]
+    data = read_data(own)
+    if second is None:
+        return data
+    rows, other = np.flatnonzero(data.y != "none"), read_data(second[0])
+    added = np.flatnonzero(other.y == second[1])
+    files = [data.files[i] for i in rows] + [other.files[i] for i in added]
+    y = np.concatenate([data.y[rows], other.y[added]])
+    return Data(files, y, [data.boxes[i] for i in rows] + [np.zeros((0, 4))] * len(added))
 
 
 def read_data(name: str) -> Data:
@@ -136,7 +168,7 @@ def read_msrc() -> tuple[Data, list[Path]]:
     return Data(files, np.array(y), boxes), none
 
 
-def _measure(page: Page, name: str, data: Data) -> dict[tuple[str, int], float]:
+def _measure(page: Page, name: str, data: Data) -> dict[str, float]:
     known = np.array([len(own) > 0 for own in data.boxes])
 
     def quality(found: np.ndarray) -> np.ndarray:
@@ -148,15 +180,14 @@ def _measure(page: Page, name: str, data: Data) -> dict[tuple[str, int], float]:
         page.rows.append((name, method, f"{100 * np.mean(shared >= 0.5):.1f}", f"{shared.mean():.3f}", related))
         print(page.rows[-1], flush=True)
 
-    maps = {side: _maps(data, side) for side in SIDES}
+    maps = {side: photo_maps(data, side) for side in SIDES}
     middle = {f"{share:.0%}": quality(centre_boxes(maps[480].sizes, share)) for share in CENTRES}
     _add_best(add, "centre box", middle)
-    hits: dict[tuple[str, int], float] = {}
-    zero, activation = {}, {}
+    hits, zero, activation = {}, {}, {}
     for side, own in maps.items():
         for kind, boxes in _suggest(own, data.y).items():
             if kind in MIX:
-                hits[kind, side] = 100 * float(np.mean(quality(boxes) >= 0.5))
+                hits[kind] = 100 * float(np.mean(quality(boxes) >= 0.5))  # of the last side, that of Locator
             elif kind == "component at 0":
                 zero[f"{side} pixels"] = quality(boxes)
             else:
@@ -165,7 +196,12 @@ def _measure(page: Page, name: str, data: Data) -> dict[tuple[str, int], float]:
     _add_best(add, "activation map, threshold", activation)
     for extent, side in (("whole", WHOLE_SIDE), ("part", 480)):
         locator = Locator("network", extent=extent, verbose=0, n_jobs=1).fit(maps[side], data.y)
-        add(f"**Locator, --extent {extent}**", quality(locator.found_boxes_), locator.found_scores_)
+        shared = quality(locator.found_boxes_)
+        add(f"**Locator, --extent {extent}**", shared, locator.found_scores_)
+        if extent == "whole" and name == "caltech":
+            by_class = {kind: np.mean(shared[data.y[known] == kind] >= 0.5) for kind in np.unique(data.y)}
+            words = ", ".join(f"{kind} {100 * share:.0f} %" for kind, share in by_class.items())
+            page.notes.append(f"{name}, whole objects, by class: {words}.")
     return hits
 
 
@@ -174,7 +210,7 @@ def _add_best(add: Any, method: str, rows: dict[str, np.ndarray]) -> None:
     add(f"{method} ({best})", rows[best])
 
 
-def _maps(data: Data, side: int) -> WindowMaps:
+def photo_maps(data: Data, side: int) -> WindowMaps:
     cache = Path(tempfile.gettempdir()) / "tacit-maps"
     return window_maps(data.files, NetworkMap(default_network(), side=side), cache=cache, verbose=0)
 
@@ -185,15 +221,14 @@ def _suggest(maps: WindowMaps, y: np.ndarray) -> dict[str, np.ndarray]:
     directions = np.linalg.eigh((centred[::3].T @ centred[::3]).astype(np.float64))[1][:, -96:]
     reduced = maps.with_values((centred @ directions).astype(np.float32))
     classes, labels = np.unique(y, return_inverse=True)
-    weights = whole_objects.learn_maps(reduced, labels, len(classes))
+    weights = whole_objects.learn_maps(reduced, labels, len(classes), ~Locator.is_background(classes))
     suggested: dict[str, list[np.ndarray]] = {}
     for i in range(len(reduced)):
-        parts = whole_objects.suggest_boxes(reduced, i, weights[labels[i]])
-        for kind, used in MIX.items():
-            chosen = np.concatenate([part for part, is_used in zip(parts, used, strict=True) if is_used])
-            suggested.setdefault(kind, []).append(np.median(chosen, axis=0))
-        component, activation = whole_objects.fine_maps(reduced, i, weights[labels[i]])
-        size = reduced.sizes[i]
+        layers, size = whole_objects.fine_maps(reduced, i, weights[labels[i]]), reduced.sizes[i]
+        for kind, mix in MIX.items():
+            cut = [whole_objects.boxes_above(np.tensordot(row, layers, 1), size) for row in mix]
+            suggested.setdefault(kind, []).append(np.median(np.concatenate(cut), axis=0))
+        component, activation = layers[:2]
         suggested.setdefault("component at 0", []).append(whole_objects.box_above(component, 0.0, size))
         for share in RANGES:
             level = float(activation.min() + share * np.ptp(activation))

@@ -46,6 +46,23 @@ def test_all_objects_are_found_and_none_where_there_is_none(tmp_path):
     assert len(locator.detections_.owners) > 24
 
 
+def test_a_lower_confidence_keeps_more_boxes():
+    X, y, boxes = planted(16, 4)
+    locator = Locator(verbose=0, objects="several").fit(X, y, boxes=boxes)
+    everything, usual, few = (locator.detect(X, y, min_score=least) for least in (0.0, None, 0.99))
+    assert len(everything.owners) > len(usual.owners) >= len(few.owners)
+    assert (few.scores >= 0.99).all()
+    with pytest.raises(ValueError, match="min_score"):
+        locator.detect(X, y, min_score=1.5)
+
+
+def test_a_box_inside_of_a_better_one_is_nested():
+    windows = [[0, 0, 40, 30], [10, 10, 20, 20], [30, 20, 40, 30]]
+    maps = WindowMaps.of_maps([np.ones((3, 4, 2))], [(40, 30)], 10, windows=[windows])
+    found = several_objects.propose_boxes(maps, np.array([0.5, 1.0, 0.1]), 0.01)
+    assert found.facts[:, several_objects.FACTS.index("nested")].tolist() == [0.0, 1.0, 1.0]
+
+
 def test_one_class_is_enough_with_boxes(tmp_path):
     X, y, boxes = planted(12, 2)
     locator = Locator(verbose=0, objects="one").fit(X, y, boxes=boxes)

@@ -37,10 +37,27 @@ def test_boxes_enclose_the_whole_object():
     assert areas[0] < areas[1]
 
 
-def test_one_class_has_a_component_and_no_activation_map():
+def test_a_source_of_photos_that_separates_classes_does_not_move_the_boxes():
+    maps, y, truth = make_maps(40)
+    of_cell, values = np.repeat(y, maps.lengths), maps.values.copy()
+    values[:, 4] += np.where(of_cell == 0, 1.0, -1.0) * (values[:, 0] < 1.0)  # all cells beside the object
+    shifted = maps.with_values(values)
+    found = find_whole_objects(shifted, y, learn_maps(shifted, y, 2))
+    assert np.mean(overlap(found.by_activation, truth) >= 0.5) < 0.5
+    assert np.mean(overlap(found.boxes, truth) >= 0.5) > 0.9
+
+
+def test_photos_without_an_object_do_not_teach_what_is_in_the_middle():
+    maps, y, _ = make_maps()
+    alone = learn_maps(maps[y == 0], y[y == 0], 1)
+    both = learn_maps(maps, y, 2, np.array([True, False]))
+    np.testing.assert_allclose(both[0, 2], alone[0, 2], rtol=1e-6, atol=1e-9)
+
+
+def test_one_class_has_a_component_in_place_of_an_activation_map():
     maps, y, truth = make_maps(n_classes=1)
     weights = learn_maps(maps, y, 1)
-    assert not weights[:, 1].any()
+    np.testing.assert_array_equal(weights[:, 1], weights[:, 0])
     assert np.mean(overlap(find_whole_objects(maps, y, weights).boxes, truth) >= 0.5) > 0.8
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import StructuredSVM
 from tacit.data.arrays import Array, is_table
 from tacit.data.labels import find_labels, read_labels
-from tacit.data.parameters import numbers, shorten, whole_number
+from tacit.data.parameters import number, numbers, shorten, whole_number
 from tacit.data.specs import choice, estimator, instance, optional, parameter, positive, table, whole
 from tacit.learners.application import Application
 from tacit.oracle import Schema
@@ -55,7 +55,7 @@ from tacit.vision.several_objects import (
     propose_boxes,
     read_truths,
 )
-from tacit.vision.whole_objects import find_whole_objects, learn_maps
+from tacit.vision.whole_objects import N_MAPS, find_whole_objects, learn_maps
 
 LABEL_C = (10.0, 100.0, 1000.0)
 """Values of C of the classifier of whole photos; cross-validation chooses one."""
@@ -79,7 +79,7 @@ class Locator(Application):
 
     Labels do not say whether the object or its most typical part is meant: see ``extent``. The label comes from the
     mean of the feature map, by a linear classifier, so that the search for boxes never costs accuracy. Boxes around
-    whole objects come from two maps of each class, see `tacit.vision.whole_objects`. Otherwise the window is the one
+    whole objects come from three maps of each class, see `tacit.vision.whole_objects`. Otherwise the window is the one
     of the highest score (u + v_y)·φ: v_y by class from labels, u shared by all classes
     from drawn boxes. How these are learned is chosen automatically: see ``method_``.
 
@@ -107,7 +107,7 @@ class Locator(Application):
     Attributes
     ----------
     classes_ : the labels
-    method_ : how boxes are found. From labels: "whole" (component and activation map of the class), "agreed"
+    method_ : how boxes are found. From labels: "whole" (three maps of the class), "agreed"
         (a detector learned from boxes on which two methods agree), "latent", or "agreed and latent" (the latter for
         classes in which they disagree). From drawn boxes: "shared",
         "shared and latent", or "types"
@@ -173,7 +173,7 @@ class Locator(Application):
         weights: Any = getattr(self, "map_weights_", None)
         if not isinstance(is_whole, bool):
             raise ValueError(f"is_whole_ must be True or False, got {shorten(is_whole)}")
-        shape = (2 * len(self.classes_), whole_number("n_components_", getattr(self, "n_components_", None)) + 1)
+        shape = (N_MAPS * len(self.classes_), whole_number("n_components_", getattr(self, "n_components_", None)) + 1)
         if is_whole and not (is_table(weights, 2, "f") and weights.shape == shape and np.isfinite(weights).all()):
             raise ValueError(f"map_weights_ must be finite numbers of shape {shape}, got {shorten(weights)}")
         self._check_objects()
@@ -307,11 +307,13 @@ class Locator(Application):
         _, self.found_boxes_, self.found_scores_ = self._best_detection(reduced, y)
         self._order_open(np.asarray(np.isnan(drawn).any(axis=1)))
 
-    def _detect(self, reduced: WindowMaps, y: Array) -> Detections:
+    def _detect(self, reduced: WindowMaps, y: Array, min_score: float | None = None) -> Detections:
         """The objects of photos with these labels: none in the background, else at least one if classes show that."""
         found = self._rate_boxes(reduced, y)
         is_first = np.diff(found.owners, prepend=-1) > 0
-        keep = (found.scores >= self.object_threshold_) | (is_first & bool(self.is_background(self.classes_).any()))
+        keep = found.scores >= (self.object_threshold_ if min_score is None else min_score)
+        if min_score is None and self.is_background(self.classes_).any():
+            keep |= is_first
         return found.take(keep & ~self.is_background(found.y))
 
     def _best_detection(self, reduced: WindowMaps, y: Array) -> FoundBoxes:
@@ -351,8 +353,8 @@ class Locator(Application):
 
     def _fit_whole(self, reduced: WindowMaps, y: Array) -> None:
         labels, k = find_labels(self.classes_, y), len(self.classes_)
-        weights = learn_maps(reduced, labels, k)
-        self.map_weights_ = weights.reshape(2 * k, -1)
+        weights = learn_maps(reduced, labels, k, ~self.is_background(self.classes_))
+        self.map_weights_ = weights.reshape(N_MAPS * k, -1)
         self.coef_, self.temperature_ = np.zeros(self.schema_.n_params), 1.0
         found = find_whole_objects(reduced, labels, weights)
         self.found_boxes_, self.found_scores_, self.found_labels_ = found.boxes, found.scores, y
@@ -368,7 +370,7 @@ class Locator(Application):
         self.advice_ = (
             f"boxes around whole objects, learned from labels alone; mean confidence "
             f"{self.evidence_['mean confidence']:.2f}. Labels do not say how much of the object is meant: look at the "
-            "boxes, use extent='part' for its most typical part, or draw boxes in a dozen of the photos listed"
+            "boxes, choose the extent 'part' for its most typical part, or draw boxes in a dozen of the photos listed"
         )
         self._order_open(np.ones(len(y), dtype=bool))
 
@@ -395,19 +397,22 @@ class Locator(Application):
         owners = self.detected_owners_
         return Detections(owners, self.found_labels_[owners], self.detected_boxes_, self.detected_scores_)
 
-    def detect(self, photos: Any, y: Any = None) -> Detections:
+    def detect(self, photos: Any, y: Any = None, min_score: float | None = None) -> Detections:
         """All objects of new photos, with the confidence of each, from 0 to 1.
 
         If the model was fitted to one object per photo, that is one box for each photo, and none for photos of the
-        background. ``y`` has the labels of the photos where they are known.
+        background. ``y`` has the labels of the photos where they are known. Boxes of less confidence than ``min_score``
+        are left out; None takes the threshold that was learned from drawn boxes.
         """
         check_is_fitted(self)
+        least = None if min_score is None else number("min_score", min_score, "a number from 0 to 1", _is_share)
         maps = self._maps(photos)
         labels = self._predict_labels(maps) if y is None else read_labels(y, len(maps))
         if not self.is_several_:
-            return _one_each(self._locate(maps, labels), self.is_background(labels))
+            found = _one_each(self._locate(maps, labels), self.is_background(labels))
+            return found if least is None else found.take(found.scores >= least)
         self._check_features(maps, labels)
-        return self._detect(maps.with_values(self._problem().reduce(maps.values, self.schema_)), labels)
+        return self._detect(maps.with_values(self._problem().reduce(maps.values, self.schema_)), labels, least)
 
     def predict(self, photos: Any) -> FoundBoxes:
         """The label and the box of new photos, and the confidence of the box, from 0 to 1."""
@@ -437,7 +442,7 @@ class Locator(Application):
         labels = self._check_features(maps, y)
         reduced = maps.with_values(self._problem().reduce(maps.values, self.schema_))
         if self.is_whole_:
-            weights = self.map_weights_.reshape(len(self.classes_), 2, -1)
+            weights = self.map_weights_.reshape(len(self.classes_), N_MAPS, -1)
             return FoundBoxes(y, *find_whole_objects(reduced, labels, weights)[:2])
         if self.is_several_:
             return self._best_detection(reduced, y)
@@ -559,6 +564,10 @@ class Locator(Application):
     def use_network(self, path: str | os.PathLike[str]) -> None:
         """Read the network from another path; it must be the same file."""
         self.features = str(Path(path))
+
+
+def _is_share(value: float) -> bool:
+    return 0 <= value <= 1
 
 
 def _one_each(found: FoundBoxes, is_background: Array) -> Detections:

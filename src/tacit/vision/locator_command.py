@@ -349,7 +349,7 @@ def locator_page(locator: Locator, result: Result, command: Sequence[str] = (), 
 
 def _summary(locator: Locator, photos: Photos, is_training: bool) -> Section:
     names = {
-        "whole": "two maps of the whole object, by its principal component and by a classifier of the labels",
+        "whole": "three maps of the whole object: its principal component, a classifier of the labels, and the centre",
         "latent": "a latent SVM on the labels",
         "agreed": "one detector for all classes, from boxes on which two methods agree",
         "agreed and latent": "one detector from boxes on which two methods agree, a latent SVM for the other classes",

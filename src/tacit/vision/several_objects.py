@@ -29,8 +29,12 @@ MIN_OTHER = 0.25
 HIT = 0.5
 """Least IoU of a box with an object that it finds."""
 LOGISTIC_C = 1.0
-FACTS = ("score", "below the best of the photo", "log area", "squared log area", "log aspect", "edges", "rank", "best")
-"""What is known of a proposed box: its columns."""
+FACTS = (
+    *("score", "below the best of the photo", "log area", "squared log area", "log aspect", "edges", "rank", "best"),
+    "nested",
+)
+"""What is known of a proposed box: its columns. Nested: what it has in common with a better one, as a share of the
+smaller of the two; such boxes often show parts of one object."""
 
 
 class Detections(NamedTuple):
@@ -75,7 +79,7 @@ def propose_boxes(maps: WindowMaps, scores: Array, temperature: float) -> Propos
         edges = (moved[:, :2] <= 0.01 * size).sum(axis=1) + (moved[:, 2:] >= 0.99 * size).sum(axis=1)
         rank = np.arange(len(kept))
         columns = [values / temperature, (values - values[0]) / temperature, area, area**2, aspect]
-        facts.append(np.column_stack([*columns, edges, np.log1p(rank), rank == 0]))
+        facts.append(np.column_stack([*columns, edges, np.log1p(rank), rank == 0, _nested_shares(moved)]))
         owners.append(np.full(len(kept), i))
         boxes.append(moved)
     return Proposals(np.concatenate(owners), np.concatenate(boxes), np.concatenate(facts))
@@ -97,6 +101,14 @@ def _suppress(windows: Array, scores: Array, temperature: float) -> tuple[Array,
     near = (shared[kept] >= SAME) & (below <= 0)  # better windows belong to better boxes
     chance = np.exp(np.clip(below / temperature, -700.0, 0.0)) * near
     return order[kept], (chance @ boxes) / chance.sum(axis=1, keepdims=True)
+
+
+def _nested_shares(boxes: Array) -> Array:
+    """Per box the largest share of the smaller of it and an earlier one that they have in common."""
+    sides = np.minimum(boxes[:, None, 2:], boxes[None, :, 2:]) - np.maximum(boxes[:, None, :2], boxes[None, :, :2])
+    areas = np.maximum((boxes[:, 2:] - boxes[:, :2]).prod(axis=1), 1e-9)
+    shares = np.maximum(sides, 0.0).prod(axis=2) / np.minimum(areas[:, None], areas)
+    return np.asarray(np.tril(shares, -1).max(axis=1))
 
 
 def overlap_table(one: Array, other: Array) -> Array:

@@ -31,8 +31,6 @@ from tacit.learners import StructuredSVM as StructuredSVM
 from tacit.learners.asking import Questions as Questions
 from tacit.learners.asking import ask as ask
 from tacit.learners.descents.pacing import SelfPaced as SelfPaced
-from tacit.learners.growth import GrownModel as GrownModel
-from tacit.learners.growth import grow_model as grow_model
 from tacit.learners.path import group_norm_path as group_norm_path
 from tacit.learners.path import path as path
 from tacit.oracle import AnyOf as AnyOf

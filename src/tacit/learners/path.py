@@ -196,7 +196,7 @@ def cut_folds(cv: Any, X: Any, y: Any, known: dict[str, Any]) -> Iterator[tuple[
 
     ``known`` are values with one entry per sample, by name. Folds of single labels are stratified.
     """
-    labels = single_labels(y)
+    labels = _single_labels(y)
     n = len(y)
     known = {name: one_each(name, values, n) for name, values in known.items()}
     is_listed = has_length(X) and not isinstance(X, str | bytes | dict | set)
@@ -233,7 +233,7 @@ def one_each(name: str, values: Any, n: int) -> Any:
     return values
 
 
-def single_labels(y: Any) -> Array | None:
+def _single_labels(y: Any) -> Array | None:
     """The labels if each is a single number or string, so that folds can be stratified; else None."""
     if not has_length(y):
         raise ValueError(f"y must hold one label per sample, got {shorten(y)}")

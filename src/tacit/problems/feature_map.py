@@ -46,7 +46,6 @@ class FeatureMap(Problem):
     `schema_`. Rows must be dense. O(rows · n_landmarks · (d + n_components)) per call of a learner.
 
     The features of "rbf" and "linear" are nested: those of a smaller `n_components` are the first ones of a larger.
-    `tacit.grow_model` begins with few of them.
 
     Parameters
     ----------

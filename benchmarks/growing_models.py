@@ -46,7 +46,7 @@ def grow(estimator: Any, X: Any, y: Any) -> Grown:
     A pace of the model as Kumar (2013, section 5.2) proposes it. When the size is chosen, all samples are learned from
     in the same way.
     """
-    splitter = StratifiedShuffleSplit(1, test_size=0.2, random_state=0)
+    splitter = StratifiedShuffleSplit(1, test_size=0.2, random_state=np.random.RandomState(0).randint(2**31))
     train, _, test = next(iter(cut_folds(splitter, X, y, {})))
     scores: list[float] = []
     weights: dict[str, Any] = {}

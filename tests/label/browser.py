@@ -83,10 +83,10 @@ class Browser:
         return found["result"].get("value")
 
     def wait_for(self, script):
-        """Wait until the script is true."""
+        """Wait until the script is true; while a page loads, its names are missing."""
         end = time.monotonic() + TIMEOUT
         while time.monotonic() < end:
-            if self.run(script):
+            if self.run(f"(() => {{ try {{ return {script} }} catch {{ return false }} }})()"):
                 return
             time.sleep(0.05)
         raise AssertionError(f"{script} did not become true; the page says {self.run('document.body.innerText')}")

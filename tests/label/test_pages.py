@@ -32,7 +32,7 @@ def showing(source, aim, folder, batch=100, **options):
         session.wait()
         with Browser(folder) as browser:
             browser.open(server.address)
-            browser.wait_for("typeof question !== 'undefined' && question !== null")
+            browser.wait_for("question !== null")
             yield browser, session
             assert browser.errors == []
         server.shutdown()
@@ -77,8 +77,8 @@ def test_boxes_are_dragged_accepted_taken_back_and_stay_after_loading_again(tmp_
         press(browser, "u")
         press(browser, "u")
         assert session.answers()[1] == []
-        browser.run("location.reload()")
-        browser.wait_for("typeof question !== 'undefined' && question !== null && state.answered === 2")
+        browser.run("window.isOld = true; location.reload()")
+        browser.wait_for("!window.isOld && question !== null && state.answered === 2")
         press(browser, "u")
         assert list(session.answers()[0]) == [first]
         assert browser.run("question.item") == second
@@ -176,7 +176,7 @@ def test_a_killed_command_goes_on_in_the_browser(tmp_path):
         address = process.stdout.readline().split()[1]
         with Browser(tmp_path / str(answered)) as browser:
             browser.open(address)
-            browser.wait_for(f"typeof state !== 'undefined' && state !== null && state.answered === {answered}")
+            browser.wait_for(f"state !== null && state.answered === {answered}")
             browser.wait_for("question !== null")
             press(browser, "Enter")
             process.kill()

@@ -31,6 +31,8 @@ MIN_STATE_PROBABILITY = 1e-5
 """States less probable than this are left out of EM: twice as fast; the likelihood differs in the fifth digit."""
 STEPS_PER_FINAL_STEP = 5
 """The best model of the training part is then trained on all strings, for one EM step in so many that it took."""
+MAX_WORSE = 3
+"""So many ranks in a row may be worse than the best before the search ends, without EM."""
 MAX_CLUSTERED_PREFIXES = 30_000
 """Prefixes for k-means, at most: the most frequent."""
 START_NOISE = 0.2
@@ -91,13 +93,14 @@ class HeldOut(NamedTuple):
 def choose(train: Moments, held: HeldOut, ranks: list[int], recipe: Recipe) -> tuple[Choice, Trial | None, bool]:
     """The best rank and its settings by held-out likelihood, its trial, and whether Ctrl-C ended the search.
 
-    Ranks are tried in increasing order. With EM, which is expensive, the search ends at the first one that is worse.
+    Ranks are tried in increasing order, until the held-out likelihood falls: once with EM, which is expensive, and else
+    `MAX_WORSE` times in a row.
     """
     best: tuple[float, Choice, Trial | None] = (-math.inf, Choice(ranks[0]), None)
     trial = None
     tried: dict[int, float] = {}
     possible = train.factors.singular_values.size
-    interrupted = False
+    interrupted, n_worse = False, 0
     try:
         for rank in sorted({min(rank, possible) for rank in ranks}):
             trial = Trial(train, held, rank, recipe) if recipe.projects else None
@@ -105,9 +108,10 @@ def choose(train: Moments, held: HeldOut, ranks: list[int], recipe: Recipe) -> t
                 _mix(train, held, rank, recipe) if trial is None else trial.run(min(TRIAL_STEPS, recipe.max_iter))
             )
             tried[rank] = value
+            n_worse += 1
             if value > best[0]:
-                best = value, choice, trial
-            elif recipe.refine is not None:
+                best, n_worse = (value, choice, trial), 0
+            elif recipe.refine is not None or n_worse == MAX_WORSE:
                 break
         if best[2] is not None and recipe.refine is not None and recipe.max_iter > TRIAL_STEPS:
             value, choice = best[2].run(recipe.max_iter - TRIAL_STEPS)

@@ -46,8 +46,8 @@ MAX_COUNT = 1e100
 MAX_SCALING = 10.0
 """The largest power of a frequency: with larger ones rare contexts overflow."""
 
-AUTO = (2, 5, 10, 20, 40, 60)
-"""The numbers of states that ``n_states="auto"`` tries."""
+AUTO = (2, 5, 10, 20, 40, 60, 80, 110, 150)
+"""The numbers of states that ``n_states="auto"`` tries, as long as the held-out likelihood grows."""
 
 
 def _check_symbols(name: str, value: Any) -> None:

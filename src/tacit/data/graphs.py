@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -24,7 +24,107 @@ class GraphParts(NamedTuple):
     types: Array
 
 
-class Graphs:
+class GraphTable:
+    """Nodes of graphs in one table, and edges between them: what containers of graphs share.
+
+    ``words`` are what a graph, a node and an edge are called in errors. `nodes` is a `tacit.Ragged` of features,
+    `edges` has the positions of two nodes in their graph per row, `edge_values` their features, and `edge_offsets`
+    says where the edges of each graph begin.
+    """
+
+    words: ClassVar[tuple[str, str, str]] = ("graph", "node", "edge")
+
+    nodes: Ragged
+    edges: Array
+    edge_values: Array
+    edge_offsets: Array
+
+    def read_table(self, nodes: Any, edges: Any, edge_values: Any, edge_offsets: Any) -> None:
+        """Check and keep nodes and edges."""
+        self.nodes = read_ragged(nodes, *self.words[:2])
+        if not isinstance(self.nodes.values, np.ndarray):
+            raise ValueError("nodes must be dense tables; call toarray()")
+        self.edges = _read_edges(edges, *self.words)
+        self.edge_offsets = _read_edge_offsets(edge_offsets, len(self.nodes), len(self.edges), *self.words)
+        self.edge_values = _read_edge_values(edge_values, len(self.edges), self.words[2])
+        _check_edges(self.edges, self.edge_offsets, self.nodes.lengths, *self.words)
+
+    @classmethod
+    def join_tables(cls, parts: Sequence[Self]) -> dict[str, Any]:
+        """Nodes and edges of several tables, one after the other, as arguments of the constructor."""
+        if not parts or not all(isinstance(part, cls) for part in parts):
+            raise ValueError(f"parts must be at least one {cls.__name__}")
+        widths = {part.edge_values.shape[1] for part in parts if len(part.edges)}
+        if len(widths) > 1:
+            raise ValueError(f"edge_values must have the same number of features in all parts, got {sorted(widths)}")
+        width = widths.pop() if widths else parts[0].edge_values.shape[1]
+        return {
+            "nodes": Ragged.concatenate([part.nodes for part in parts]),
+            "edges": np.concatenate([part.edges for part in parts]),
+            "edge_values": np.concatenate([part.edge_values.reshape(len(part.edges), width) for part in parts]),
+            "edge_offsets": np.cumsum(np.concatenate([[0], *(np.diff(part.edge_offsets) for part in parts)])),
+        }
+
+    def find(self, key: Any) -> int | Array:
+        """The position of one graph, or an array of positions."""
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+            key = key[0]
+        if not isinstance(key, bool) and is_whole(key):
+            if not -len(self) <= key < len(self):
+                kind = self.words[0]
+                raise IndexError(f"{kind} {shorten(key)} does not exist; there are {len(self)} {kind}s")
+            return int(range(len(self))[key])
+        return np.asarray(Ragged(np.arange(len(self)), np.arange(len(self) + 1))[key].values)
+
+    def select(self, index: Array) -> tuple[Self, Array]:
+        """The chosen graphs without what a subclass adds, already checked, and the positions of their nodes."""
+        rows, _ = states_of(self.offsets, index)
+        pairs, edge_offsets = states_of(self.edge_offsets, index)
+        chosen = object.__new__(type(self))
+        chosen.nodes, chosen.edge_offsets = self.nodes[index], edge_offsets
+        chosen.edges, chosen.edge_values = self.edges[pairs], self.edge_values[pairs]
+        return chosen, rows
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (len(self),)
+
+    @property
+    def ndim(self) -> int:
+        return 1
+
+    @property
+    def offsets(self) -> Array:
+        """Where the nodes of each graph begin."""
+        return np.asarray(self.nodes.offsets)
+
+    @property
+    def lengths(self) -> Array:
+        """Nodes of each graph."""
+        return self.nodes.lengths
+
+    @property
+    def values(self) -> Array:
+        """The features of all nodes, one row each."""
+        return np.asarray(self.nodes.values)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        lengths, (graph, node, edge) = self.lengths, self.words
+        width = f"{self.nodes.values.shape[1]} + {self.edge_values.shape[1]} features"
+        span = f"{lengths.min()}–{lengths.max()} {node}s each" if len(self) else f"no {node}s"
+        return f"{type(self).__name__}({len(self)} {graph}s, {span}, {len(self.edges)} {edge}s; {width})"
+
+
+class Graphs(GraphTable):
     """Graphs: X of `tacit.problems.Graph`. Features per node, and pairs of nodes (edges) with features of their own.
 
     It behaves like a one-dimensional array of graphs: ``shape == (n,)``, an integer selects one graph, slices and index
@@ -49,13 +149,7 @@ class Graphs:
     def __init__(
         self, nodes: Any, edges: Any = None, edge_values: Any = None, edge_offsets: Any = None, types: Any = None
     ) -> None:
-        self.nodes = read_ragged(nodes, "graph", "node")
-        if not isinstance(self.nodes.values, np.ndarray):
-            raise ValueError("nodes must be dense tables; call toarray()")
-        self.edges = _read_edges(edges)
-        self.edge_offsets = _read_edge_offsets(edge_offsets, len(self.nodes), len(self.edges))
-        self.edge_values = _read_edge_values(edge_values, len(self.edges))
-        _check_edges(self.edges, self.edge_offsets, self.nodes.lengths)
+        self.read_table(nodes, edges, edge_values, edge_offsets)
         self.types = _read_types(types, int(self.nodes.offsets[-1]))
 
     @staticmethod
@@ -82,20 +176,8 @@ class Graphs:
     def concatenate(parts: Iterable[Graphs]) -> Graphs:
         """The graphs of several Graphs, one after the other."""
         graphs = list(parts)
-        if not graphs or not all(isinstance(part, Graphs) for part in graphs):
-            raise ValueError("parts must be at least one Graphs")
-        widths = {part.edge_values.shape[1] for part in graphs if len(part.edges)}
-        if len(widths) > 1:
-            raise ValueError(f"edge_values must have the same number of features in all parts, got {sorted(widths)}")
-        width = widths.pop() if widths else graphs[0].edge_values.shape[1]
-        counts = np.concatenate([[0], *(np.diff(part.edge_offsets) for part in graphs)])
-        return Graphs(
-            Ragged.concatenate([part.nodes for part in graphs]),
-            np.concatenate([part.edges for part in graphs]),
-            np.concatenate([part.edge_values.reshape(len(part.edges), width) for part in graphs]),
-            np.cumsum(counts),
-            np.concatenate([part.types for part in graphs]),
-        )
+        joined = Graphs.join_tables(graphs)
+        return Graphs(**joined, types=np.concatenate([part.types for part in graphs]))
 
     @staticmethod
     def grids(tables: Any, neighbours: int = 4, is_directional: bool = False) -> Graphs:
@@ -137,61 +219,18 @@ class Graphs:
         """A Graphs, from one or from a list of graphs."""
         return graphs if isinstance(graphs, Graphs) else Graphs.from_list(graphs)
 
-    @property
-    def shape(self) -> tuple[int]:
-        return (len(self),)
-
-    @property
-    def ndim(self) -> int:
-        return 1
-
-    @property
-    def offsets(self) -> Array:
-        """Where the nodes of each graph begin."""
-        return np.asarray(self.nodes.offsets)
-
-    @property
-    def lengths(self) -> Array:
-        """Nodes of each graph."""
-        return self.nodes.lengths
-
-    @property
-    def values(self) -> Array:
-        """The features of all nodes, one row each."""
-        return np.asarray(self.nodes.values)
-
     def with_values(self, values: Any) -> Graphs:
         """The same graphs with other features of nodes, one row each."""
         return Graphs(self.nodes.with_values(values), self.edges, self.edge_values, self.edge_offsets, self.types)
 
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    def __iter__(self) -> Iterator[GraphParts]:
-        return (self[i] for i in range(len(self)))
-
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
-            key = key[0]
-        if not isinstance(key, bool) and is_whole(key):
-            if not -len(self) <= key < len(self):
-                raise IndexError(f"graph {shorten(key)} does not exist; there are {len(self)} graphs")
-            i = range(len(self))[key]
+        i = self.find(key)
+        if isinstance(i, int):
             own, edges = (slice(cut[i], cut[i + 1]) for cut in (self.offsets, self.edge_offsets))
             return GraphParts(self.nodes[i], self.edges[edges], self.edge_values[edges], self.types[own])
-        index = Ragged(np.arange(len(self)), np.arange(len(self) + 1))[key].values
-        rows, _ = states_of(self.offsets, index)
-        pairs, edge_offsets = states_of(self.edge_offsets, index)
-        chosen = object.__new__(Graphs)  # already checked
-        chosen.nodes, chosen.types, chosen.edge_offsets = self.nodes[index], self.types[rows], edge_offsets
-        chosen.edges, chosen.edge_values = self.edges[pairs], self.edge_values[pairs]
+        chosen, rows = self.select(i)
+        chosen.types = self.types[rows]
         return chosen
-
-    def __repr__(self) -> str:
-        lengths = self.lengths
-        width = f"{self.nodes.values.shape[1]} + {self.edge_values.shape[1]} features"
-        span = f"{lengths.min()}–{lengths.max()} nodes each" if len(self) else "no nodes"
-        return f"Graphs({len(self)} graphs, {span}, {len(self.edges)} edges; {width})"
 
 
 class GraphLabels:
@@ -298,48 +337,48 @@ class GraphLabels:
         return f"GraphLabels({len(self)} graphs, {np.count_nonzero(self.set_of >= 0)} sets of labels)"
 
 
-def _read_edges(edges: Any) -> Array:
+def _read_edges(edges: Any, graph: str, node: str, edge: str) -> Array:
     if edges is None or (isinstance(edges, list | tuple | np.ndarray) and not np.atleast_1d(as_array(edges)).size):
         return np.zeros((0, 2), dtype=np.int64)
-    table = numbers("edges", edges, "pairs of whole numbers, the positions of two nodes in their graph")
+    table = numbers("edges", edges, f"pairs of whole numbers, the positions of two {node}s in their {graph}")
     if table.ndim != 2 or table.shape[1] != 2:
-        raise ValueError(f"edges must have shape (edges, 2), got {table.shape}")
+        raise ValueError(f"edges must have shape ({edge}s, 2), got {table.shape}")
     if not (np.isfinite(table).all() and (table == np.round(table)).all() and (np.abs(table) < 2**53).all()):
-        raise ValueError("edges must be whole numbers, the positions of nodes in their graph")
+        raise ValueError(f"edges must be whole numbers, the positions of {node}s in their {graph}")
     return np.ascontiguousarray(table.astype(np.int64))
 
 
-def _read_edge_offsets(offsets: Any, n: int, n_edges: int) -> Array:
+def _read_edge_offsets(offsets: Any, n: int, n_edges: int, graph: str, node: str, edge: str) -> Array:
     if offsets is None:
         if n_edges and n > 1:
-            raise ValueError(f"edge_offsets is missing; it assigns the {n_edges} edges to {n} graphs")
+            raise ValueError(f"edge_offsets is missing; it assigns the {n_edges} {edge}s to {n} {graph}s")
         return np.append(np.zeros(n, dtype=np.int64), n_edges)
-    meaning = f"{n + 1} numbers for {n} graphs: where the edges of each begin, and the end"
+    meaning = f"{n + 1} numbers for {n} {graph}s: where the {edge}s of each begin, and the end"
     return np.asarray(Ragged(np.zeros(n_edges), entries("edge_offsets", offsets, meaning, n + 1)).offsets)
 
 
-def _read_edge_values(values: Any, n_edges: int) -> Array:
+def _read_edge_values(values: Any, n_edges: int, edge: str) -> Array:
     if values is None:
         return np.ones((n_edges, 1))
-    table = numbers("edge_values", values, "a row of numbers per edge").astype(np.float64)
+    table = numbers("edge_values", values, f"a row of numbers per {edge}").astype(np.float64)
     if table.ndim != 2 or len(table) != n_edges or not table.shape[1]:
-        raise ValueError(f"edge_values must be {n_edges} rows of features, one per edge, got shape {table.shape}")
+        raise ValueError(f"edge_values must be {n_edges} rows of features, one per {edge}, got shape {table.shape}")
     if first_non_finite(table) is not None:
         raise ValueError("edge_values must be finite, got NaN or infinity")
     return table
 
 
-def _check_edges(edges: Array, offsets: Array, lengths: Array) -> None:
+def _check_edges(edges: Array, offsets: Array, lengths: Array, graph: str, node: str, edge: str) -> None:
     """Refuse edges to missing nodes, of a node to itself, and between two nodes that have an edge already."""
     sizes = np.repeat(lengths, np.diff(offsets))
     wrong = np.flatnonzero((edges.min(axis=1, initial=2**60) < 0) | (edges.max(axis=1, initial=-1) >= sizes))
     if wrong.size:
         i, e = locate(offsets, wrong[0])
-        raise ValueError(f"edge {e} of graph {i} is {edges[wrong[0]].tolist()}; nodes are 0 to {lengths[i] - 1}")
+        raise ValueError(f"{edge} {e} of {graph} {i} is {edges[wrong[0]].tolist()}; {node}s are 0 to {lengths[i] - 1}")
     own = np.flatnonzero(edges[:, 0] == edges[:, 1])
     if own.size:
         i, e = locate(offsets, own[0])
-        raise ValueError(f"edge {e} of graph {i} connects node {edges[own[0], 0]} to itself; remove it")
+        raise ValueError(f"{edge} {e} of {graph} {i} connects {node} {edges[own[0], 0]} to itself; remove it")
     owner = np.repeat(np.arange(lengths.size), np.diff(offsets))
     order = np.lexsort((edges.max(axis=1), edges.min(axis=1), owner))
     low, high, owner = edges.min(axis=1)[order], edges.max(axis=1)[order], owner[order]
@@ -348,8 +387,8 @@ def _check_edges(edges: Array, offsets: Array, lengths: Array) -> None:
         position = int(order[twice[0] + 1])
         i, e = locate(offsets, position)
         raise ValueError(
-            f"edge {e} of graph {i}, {edges[position].tolist()}, is doubled; give one edge per pair, and several "
-            "features of it in edge_values"
+            f"{edge} {e} of {graph} {i}, {edges[position].tolist()}, is doubled; give one per pair of {node}s, and "
+            "several features of it in edge_values"
         )
 
 

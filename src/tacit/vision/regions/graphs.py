@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.data.arrays import Array, first_non_finite, locate, states_of
-from tacit.data.parameters import entries, even_table, is_whole, numbers, shorten
-from tacit.data.ragged import Ragged, read_ragged
+from tacit.data.arrays import Array, locate
+from tacit.data.graphs import GraphTable
+from tacit.data.parameters import entries, even_table, numbers, shorten
+from tacit.data.ragged import Ragged
 
 
 class RegionGraph(NamedTuple):
@@ -21,7 +22,7 @@ class RegionGraph(NamedTuple):
     edge_values: Array
 
 
-class RegionGraphs:
+class RegionGraphs(GraphTable):
     """Graphs of regions, one per image: X of `tacit.problems.Regions`, which `tacit.regions` makes from images.
 
     It behaves like a one-dimensional array of images: ``shape == (n,)``, an integer selects one `RegionGraph`, slices
@@ -40,8 +41,10 @@ class RegionGraphs:
 
     >>> graphs = RegionGraphs([[[1.0], [2.0], [0.5]]], edges=[[0, 1], [1, 2]])
     >>> graphs, graphs[0].edges.tolist()
-    (RegionGraphs(1 images, 3–3 regions each, 2 pairs of neighbours; 1 + 1 features), [[0, 1], [1, 2]])
+    (RegionGraphs(1 images, 3–3 regions each, 2 pairs; 1 + 1 features), [[0, 1], [1, 2]])
     """
+
+    words = ("image", "region", "pair")
 
     def __init__(
         self,
@@ -52,15 +55,9 @@ class RegionGraphs:
         edge_offsets: Any = None,
         maps: Sequence[Any] | None = None,
     ) -> None:
-        self.nodes = read_ragged(nodes, "image", "region")
-        if not isinstance(self.nodes.values, np.ndarray):
-            raise ValueError("nodes must be dense tables; call toarray()")
-        n, rows = len(self.nodes), int(self.nodes.offsets[-1])
-        self.areas = _read_areas(areas, rows, self.nodes.offsets)
-        self.edges = _read_edges(edges)
-        self.edge_offsets = _read_edge_offsets(edge_offsets, n, len(self.edges))
-        self.edge_values = _read_edge_values(edge_values, len(self.edges))
-        _check_neighbours(self.edges, self.edge_offsets, self.nodes.lengths)
+        self.read_table(nodes, edges, edge_values, edge_offsets)
+        _check_contrasts(self.edge_values)
+        self.areas = _read_areas(areas, int(self.nodes.offsets[-1]), self.nodes.offsets)
         self.maps: tuple[Array, ...] | None = None if maps is None else _read_maps(maps, self.nodes.lengths)
 
     @staticmethod
@@ -68,7 +65,7 @@ class RegionGraphs:
         """Graphs from a list of `RegionGraph`, or of tuples (values, areas, edges, edge_values).
 
         >>> RegionGraphs.from_list([(np.ones((2, 3)), [5, 7], [[0, 1]], [[1.0]])])
-        RegionGraphs(1 images, 2–2 regions each, 1 pairs of neighbours; 3 + 1 features)
+        RegionGraphs(1 images, 2–2 regions each, 1 pairs; 3 + 1 features)
         """
         graphs = entries("images", images, "a list of graphs")
         for i, graph in enumerate(graphs):
@@ -84,19 +81,10 @@ class RegionGraphs:
     def concatenate(parts: Iterable[RegionGraphs]) -> RegionGraphs:
         """The images of several RegionGraphs, one after the other."""
         graphs = list(parts)
-        if not graphs or not all(isinstance(part, RegionGraphs) for part in graphs):
-            raise ValueError("parts must be at least one RegionGraphs")
-        widths = {part.edge_values.shape[1] for part in graphs if len(part.edges)}
-        if len(widths) > 1:
-            raise ValueError(f"edge_values must have the same number of features in all parts, got {sorted(widths)}")
-        width = widths.pop() if widths else graphs[0].edge_values.shape[1]
-        counts = np.concatenate([[0], *(np.diff(part.edge_offsets) for part in graphs)])
-        nodes = Ragged.concatenate([part.nodes for part in graphs])
-        areas, edges = (np.concatenate([getattr(part, name) for part in graphs]) for name in ("areas", "edges"))
-        edge_values = np.concatenate([part.edge_values.reshape(len(part.edges), width) for part in graphs])
+        joined = RegionGraphs.join_tables(graphs)
         has_maps = all(part.maps is not None for part in graphs)
         maps = [own for part in graphs for own in part.maps or ()] if has_maps else None
-        return RegionGraphs(nodes, areas, edges, edge_values, np.cumsum(counts), maps)
+        return RegionGraphs(**joined, areas=np.concatenate([part.areas for part in graphs]), maps=maps)
 
     @staticmethod
     def of(images: Any) -> RegionGraphs:
@@ -104,64 +92,20 @@ class RegionGraphs:
         return images if isinstance(images, RegionGraphs) else RegionGraphs.from_list(images)
 
     @property
-    def shape(self) -> tuple[int]:
-        return (len(self),)
-
-    @property
-    def ndim(self) -> int:
-        return 1
-
-    @property
-    def offsets(self) -> Array:
-        """Where the regions of each image begin."""
-        return np.asarray(self.nodes.offsets)
-
-    @property
-    def lengths(self) -> Array:
-        """Regions of each image."""
-        return self.nodes.lengths
-
-    @property
     def shares(self) -> Array:
         """The area of every region as a share of its image."""
         totals = np.add.reduceat(self.areas, self.offsets[:-1])
         return np.asarray(self.areas / np.repeat(totals, self.lengths))
 
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    def __iter__(self) -> Iterator[RegionGraph]:
-        return (self[i] for i in range(len(self)))
-
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
-            key = key[0]
-        if not isinstance(key, bool) and is_whole(key):
-            if not -len(self) <= key < len(self):
-                raise IndexError(f"image {shorten(key)} does not exist; there are {len(self)} images")
-            i = range(len(self))[key]
+        i = self.find(key)
+        if isinstance(i, int):
             own, edges = (slice(cut[i], cut[i + 1]) for cut in (self.offsets, self.edge_offsets))
             return RegionGraph(self.nodes[i], self.areas[own], self.edges[edges], self.edge_values[edges])
-        index = Ragged(np.arange(len(self)), np.arange(len(self) + 1))[key].values
-        rows, _ = states_of(self.offsets, index)
-        pairs, edge_offsets = states_of(self.edge_offsets, index)
-        chosen = object.__new__(RegionGraphs)  # already checked
-        chosen.nodes, chosen.areas = self.nodes[index], self.areas[rows]
-        chosen.edges, chosen.edge_values = self.edges[pairs], self.edge_values[pairs]
-        chosen.edge_offsets = edge_offsets
-        chosen.maps = None if self.maps is None else tuple(self.maps[i] for i in index)
+        chosen, rows = self.select(i)
+        chosen.areas = self.areas[rows]
+        chosen.maps = None if self.maps is None else tuple(self.maps[k] for k in i)
         return chosen
-
-    def __repr__(self) -> str:
-        lengths = self.lengths
-        width = f"{self.nodes.values.shape[1]} + {self.edge_values.shape[1]} features"
-        span = f"{lengths.min()}–{lengths.max()} regions each" if len(self) else "no regions"
-        return f"RegionGraphs({len(self)} images, {span}, {len(self.edges)} pairs of neighbours; {width})"
-
-    @property
-    def values(self) -> Array:
-        """The features of all regions, one row each."""
-        return np.asarray(self.nodes.values)
 
     def with_values(self, values: Any) -> RegionGraphs:
         """The same graphs with other features of regions, one row each."""
@@ -262,26 +206,6 @@ def _read_areas(areas: Any, rows: int, offsets: Array) -> Array:
     return table.astype(np.float64)
 
 
-def _read_edges(edges: Any) -> Array:
-    if edges is None or _is_empty(edges):
-        return np.zeros((0, 2), dtype=np.int64)
-    table = numbers("edges", edges, "pairs of whole numbers, the positions of two neighbours in their image")
-    if table.ndim != 2 or table.shape[1] != 2:
-        raise ValueError(f"edges must have shape (pairs, 2), got {table.shape}")
-    if not (np.isfinite(table).all() and (table == np.round(table)).all() and (np.abs(table) < 2**53).all()):
-        raise ValueError("edges must be whole numbers, the positions of regions in their image")
-    return table.astype(np.int64)
-
-
-def _read_edge_offsets(offsets: Any, n: int, n_edges: int) -> Array:
-    if offsets is None:
-        if n_edges and n > 1:
-            raise ValueError(f"edge_offsets is missing; it assigns the {n_edges} pairs to {n} images")
-        return np.append(np.zeros(n, dtype=np.int64), n_edges)
-    meaning = f"{n + 1} numbers for {n} images: where the pairs of each begin, and the end"
-    return np.asarray(Ragged(np.zeros(n_edges), entries("edge_offsets", offsets, meaning, n + 1)).offsets)
-
-
 def _is_empty(values: Any) -> bool:
     """Whether a list or an array is empty; numpy refuses rows of several lengths, which are not."""
     try:
@@ -290,33 +214,14 @@ def _is_empty(values: Any) -> bool:
         return False
 
 
-def _read_edge_values(values: Any, n_edges: int) -> Array:
-    if values is None:
-        return np.ones((n_edges, 1))
-    table = numbers("edge_values", values, "a row of numbers per pair of neighbours").astype(np.float64)
-    if table.ndim != 2 or len(table) != n_edges or not table.shape[1]:
-        raise ValueError(f"edge_values must be {n_edges} rows of features, one per pair, got shape {table.shape}")
-    if first_non_finite(table) is not None:
-        raise ValueError("edge_values must be finite, got NaN or infinity")
+def _check_contrasts(table: Array) -> None:
+    """Refuse features of pairs below 0."""
     if table.min(initial=0.0) < 0:
         row = int(np.argmin(table.min(axis=1)))
         raise ValueError(
             f"edge_values of pair {row} must not be negative, got {table[row].min():g}; use exp(-difference), for "
             "example: exact cuts need that"
         )
-    return table
-
-
-def _check_neighbours(edges: Array, offsets: Array, lengths: Array) -> None:
-    sizes = np.repeat(lengths, np.diff(offsets))
-    wrong = np.flatnonzero((edges.min(axis=1, initial=2**60) < 0) | (edges.max(axis=1, initial=-1) >= sizes))
-    if wrong.size:
-        i, pair = locate(offsets, wrong[0])
-        raise ValueError(f"pair {pair} of image {i} is {edges[wrong[0]].tolist()}; regions are 0 to {lengths[i] - 1}")
-    own = np.flatnonzero(edges[:, 0] == edges[:, 1])
-    if own.size:
-        i, pair = locate(offsets, own[0])
-        raise ValueError(f"pair {pair} of image {i} connects region {edges[own[0], 0]} to itself; remove it")
 
 
 def _read_maps(maps: Any, lengths: Array) -> tuple[Array, ...]:

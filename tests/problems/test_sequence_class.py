@@ -136,6 +136,15 @@ def test_bad_input_is_refused(problem, X, hidden, keyword):
         LatentSVM(problem).fit(X, ["a", "b"], hidden=hidden)
 
 
+def test_paths_may_be_counted_only_by_going_through_them():
+    X, y = rising_and_falling(4)
+    paths = [np.zeros(12, dtype=int)] * 4
+    model = LatentSVM(SequenceClass(2), verbose=0).fit(X, y, hidden=iter(paths))
+    assert [own.tolist() for own in model.hidden_] == [own.tolist() for own in paths]
+    with pytest.raises(ValueError, match="hidden"):
+        LatentSVM(SequenceClass(2), verbose=0).fit(X, y, hidden=iter(paths[:3]))
+
+
 def test_other_entropies_are_refused():
     X, y = rising_and_falling(10)
     with pytest.raises(TypeError, match="Rényi"):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array, Rows
-from tacit.data.parameters import even_table, is_list, shorten
+from tacit.data.parameters import entries, even_table, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
@@ -254,9 +254,8 @@ def read_path(hidden: Any, sizes: Array, n_states: int) -> Array:
     if isinstance(hidden, Ragged):
         lengths, values = hidden.lengths, np.asarray(hidden.values)
     else:
-        if not is_list(hidden) or len(hidden) != sizes.size:
-            raise ValueError(f"hidden must hold one path per sequence ({sizes.size}), got {shorten(hidden)}")
-        pairs = zip(hidden, sizes, strict=True)
+        paths = entries("hidden", hidden, f"a list with one path per sequence ({sizes.size})", sizes.size)
+        pairs = zip(paths, sizes, strict=True)
         rows = [np.full(int(size), -1) if row is None else even_table("a path", row) for row, size in pairs]
         lengths = np.array([row.shape[0] if row.ndim == 1 else -1 for row in rows], dtype=np.int64)
         values = np.concatenate(rows) if rows and (lengths >= 0).all() else np.empty(0)

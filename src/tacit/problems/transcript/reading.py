@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.labels import find_labels, read_listed
-from tacit.data.parameters import has_length, is_list, is_whole, shorten
+from tacit.data.parameters import entries, has_length, is_list, is_whole, shorten
 from tacit.data.ragged import Ragged
 from tacit.problems.chain.tags import read_tags
 from tacit.problems.transcript.automata import Layout
@@ -68,8 +68,9 @@ def read_lexicon(lexicon: Any, classes: Array) -> list[Array] | None:
     """The transcripts that may be predicted, as positions of labels, each once."""
     if lexicon is None:
         return None
-    if isinstance(lexicon, str | bytes | dict) or not is_list(lexicon) or not len(lexicon):
-        raise ValueError(f"lexicon must be a list of transcripts, got {shorten(lexicon)}")
+    lexicon = entries("lexicon", lexicon, "a list of transcripts")
+    if not lexicon:
+        raise ValueError("lexicon must be a list of transcripts with at least one, got []")
     try:
         flat, offsets = read_transcripts(lexicon, len(lexicon))
     except ValueError as error:
@@ -78,8 +79,8 @@ def read_lexicon(lexicon: Any, classes: Array) -> list[Array] | None:
     if (found < 0).any():
         wrong = shorten(flat[np.argmin(found)].item())
         raise ValueError(f"lexicon has the label {wrong}, which is not among {shorten(classes.tolist())}")
-    entries = [tuple(found[a:b].tolist()) for a, b in itertools.pairwise(offsets)]
-    return [np.array(entry, dtype=np.int64) for entry in dict.fromkeys(entries)]
+    listed = [tuple(found[a:b].tolist()) for a, b in itertools.pairwise(offsets)]
+    return [np.array(entry, dtype=np.int64) for entry in dict.fromkeys(listed)]
 
 
 def check_lengths(layout: Layout, labels: Array, offsets: Array, frames: Array) -> None:
@@ -111,8 +112,7 @@ def read_alignments(hidden: Any, layout: Layout, labels: Array, offsets: Array, 
     An entry of ``hidden`` is None, a state per frame, or a pair (start, stop) of frames per label. There None stands
     for an unknown pair, and a pair of numbers in place of a start or stop for a time between the two.
     """
-    if isinstance(hidden, str | bytes | dict) or not is_list(hidden) or len(hidden) != frames.size:
-        raise ValueError(f"hidden must hold one alignment or None per recording ({frames.size}), got {shorten(hidden)}")
+    hidden = entries("hidden", hidden, f"a list with one alignment or None per recording ({frames.size})", frames.size)
     cuts = np.concatenate([[0], np.cumsum(frames)])
     states, windows = np.full(int(cuts[-1]), -1, dtype=np.int64), np.full((labels.size, 4), -1, dtype=np.int64)
     for i, own in enumerate(hidden):

@@ -128,6 +128,7 @@ def test_same_bits_for_threads_and_shards(tmp_path):
         (SequenceClass(), [np.array([[np.nan]])] * 2, None, "NaN"),
         (SequenceClass(), [np.zeros((2, 1))] * 2, [[0, 5], None], "from 0 to 1"),
         (SequenceClass(), [np.zeros((2, 1))] * 2, [[0], None], "one state per token"),
+        (SequenceClass(), [np.zeros((2, 1))] * 2, [np.zeros(2, "V8"), [0, 1]], "whole numbers"),
         (SequenceClass(topology="left-to-right"), [np.zeros((2, 1))] * 2, [[1, 0], None], "no path"),
     ],
 )

@@ -257,6 +257,9 @@ def read_path(hidden: Any, sizes: Array, n_states: int) -> Array:
         paths = entries("hidden", hidden, f"a list with one path per sequence ({sizes.size})", sizes.size)
         pairs = zip(paths, sizes, strict=True)
         rows = [np.full(int(size), -1) if row is None else even_table("a path", row) for row, size in pairs]
+        odd = next((row for row in rows if row.dtype.kind not in "biuf"), None)
+        if odd is not None:
+            raise ValueError(f"hidden must hold whole numbers, −1 where a state is unknown, got {shorten(odd)}")
         lengths = np.array([row.shape[0] if row.ndim == 1 else -1 for row in rows], dtype=np.int64)
         values = np.concatenate(rows) if rows and (lengths >= 0).all() else np.empty(0)
     if lengths.size != sizes.size or (lengths != sizes).any():

@@ -25,10 +25,10 @@ from tacit.problems import Candidates, Chain, Motif, Sentences, Transforms, rota
 from tacit.solvers import Subgradient
 from tacit.text import SentenceVectors, WordFeatures
 from tacit.vision.boxes import nearest, overlap, predict_boxes
-from tacit.vision.class_segmenter import TOL, class_problem, label_classes
 from tacit.vision.photos import read_image, read_photo, scale_image
 from tacit.vision.regions.class_labels import VOID, read_class_names
-from tacit.vision.segmenter import region_problem
+from tacit.vision.segmentation.class_segmenter import TOL, class_problem, label_classes
+from tacit.vision.segmentation.segmenter import region_problem
 
 
 class Data(NamedTuple):

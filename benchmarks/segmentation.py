@@ -20,7 +20,14 @@ from tacit.apps import Segmenter
 from tacit.vision.regions.features import REGION_SCALES
 from tacit.vision.regions.labels import tightest_box
 from tacit.vision.regions.masks import read_mask
-from tacit.vision.segmenter import FOLDS, C_with_filled_boxes, accuracy_and_iou, choose_C, learn_regions, region_problem
+from tacit.vision.segmentation.segmenter import (
+    FOLDS,
+    C_with_filled_boxes,
+    accuracy_and_iou,
+    choose_C,
+    learn_regions,
+    region_problem,
+)
 
 DRAWS = 9
 FIRST_DRAW = 100
@@ -38,7 +45,7 @@ over union (IoU) are means over the test images in percent, ± half of a 95 % in
 control' is the IoU minus that with the same images without any label (self-training), paired by draw. C is chosen \
 by cross-validation on the N images with masks, as `tacit segment` does it: the value nearest to N among those \
 within one standard error of the best. Weak images together weigh √(weak / N) times as much as those with masks. \
-'Masks and boxes' fills in the boxes first, by a model that sees them (`tacit.vision.segmenter.fill_boxes`), as `tacit \
+'Masks and boxes' fills in the boxes first, by a model that sees them (`segmentation.segmenter.fill_boxes`), as `tacit \
 segment` does it, and C is the geometric mean of the one of the masks and of the {POOL} images that are learned from; \
 'as limits alone' is without that: regions outside of a box are background, the object covers as \
 much of the box as the middle half of the N masks do of theirs, and CCCP imputes the rest; 'self-paced' is the same \

@@ -15,7 +15,9 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.harness import Page, real_data
 from tacit import LatentSVM, SelfPaced, StructuredSVM, regions
-from tacit.vision.class_segmenter import (
+from tacit.vision.photos import read_image
+from tacit.vision.regions.class_labels import VOID, read_class_names
+from tacit.vision.segmentation.class_segmenter import (
     MAX_ITER,
     TOL,
     class_problem,
@@ -26,8 +28,6 @@ from tacit.vision.class_segmenter import (
     learn_classes,
     score_classes,
 )
-from tacit.vision.photos import read_image
-from tacit.vision.regions.class_labels import VOID, read_class_names
 
 NAMES = (
     *("building", "grass", "tree", "cow", "horse", "sheep", "sky", "mountain", "aeroplane", "water", "face", "car"),

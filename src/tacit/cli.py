@@ -14,7 +14,7 @@ COMMANDS = {
     "coref": ("tacit.text.coreference.command", "Resolve coreference: find which mentions of a text mean the same."),
     "locate": ("tacit.vision.locator_command", "Locate the object in every photo, from labels and a few boxes."),
     "segment": (
-        "tacit.vision.segmenter_command",
+        "tacit.vision.segmentation.command",
         "Segment images from the masks of a few, and boxes or labels of others.",
     ),
     "network": ("tacit.vision.maps.network_command", "Make or describe the network that photos are described by."),

@@ -7,7 +7,7 @@ from tacit import IterativeLatentSVM, RegionGraphs, RegionLabels, load, regions,
 from tacit.apps import Segmenter
 from tacit.vision.regions.features import REGION_FEATURES, describe_regions
 from tacit.vision.regions.labels import tightest_box
-from tacit.vision.segmenter import CHOICES, accuracy_and_iou, fill_boxes, region_problem
+from tacit.vision.segmentation.segmenter import CHOICES, accuracy_and_iou, fill_boxes, region_problem
 
 pytest.importorskip("skimage")
 

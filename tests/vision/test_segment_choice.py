@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.apps import Segmenter
-from tacit.vision.segmenter import CHOICES, nearest_good
+from tacit.vision.segmentation.segmenter import CHOICES, nearest_good
 
 pytest.importorskip("skimage")
 

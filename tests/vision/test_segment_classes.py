@@ -8,9 +8,9 @@ import pytest
 from tacit import LatentSVM, RegionGraphs, RegionLabels, StructuredSVM, load, weak_labels
 from tacit.apps import Segmenter
 from tacit.problems import Regions
-from tacit.vision.class_segmenter import count_confusions, score_classes
 from tacit.vision.regions.class_labels import leave_out_void, mark_classes, read_class_names
 from tacit.vision.regions.cuts import Graphs, best_labels, label_values
+from tacit.vision.segmentation.class_segmenter import count_confusions, score_classes
 
 NAMES = ["ground", "red", "blue"]
 COLOURS = np.array([[0.2, 0.25, 0.2], [0.8, 0.2, 0.1], [0.1, 0.2, 0.8]])

@@ -5,7 +5,7 @@ import pytest
 
 from tacit import load
 from tacit.cli import main
-from tacit.vision.segmenter_command import read_class_folder
+from tacit.vision.segmentation.command import read_class_folder
 from tests.vision.test_segment_classes import NAMES, scene
 
 pytest.importorskip("skimage")

@@ -8,4 +8,4 @@ from tacit.text.sentences.finder import ReasonFinder as ReasonFinder
 from tacit.text.sentences.summariser import Summariser as Summariser
 from tacit.text.tagger import Tagger as Tagger
 from tacit.vision.locator import Locator as Locator
-from tacit.vision.segmenter import Segmenter as Segmenter
+from tacit.vision.segmentation.segmenter import Segmenter as Segmenter

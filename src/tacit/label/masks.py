@@ -16,8 +16,8 @@ from tacit.label.boxes import as_jpeg
 from tacit.label.session import Learned
 from tacit.vision.photos import pillow, read_image
 from tacit.vision.regions.labels import weak_labels
-from tacit.vision.segmenter import Segmenter
-from tacit.vision.segmenter_command import image_files, read_drawn_masks
+from tacit.vision.segmentation.command import image_files, read_drawn_masks
+from tacit.vision.segmentation.segmenter import Segmenter
 
 MAX_SIDE = 800
 """Pixels of the longer side of a photo on the page."""

@@ -67,7 +67,7 @@ def regions_in_boxes(graphs: RegionGraphs, boxes: Any) -> BoxedRegions:
     A region is inside if at least half of its pixels are. The new features are its location in the box and the share of
     its border with the outside. If the features are those of `tacit.regions`, its similarity to the outside, which is
     background for sure, and to the middle of the box are added. A model of these features can only fill in boxes
-    (`tacit.vision.segmenter.fill_boxes`): images without a box lack them.
+    (`tacit.vision.segmentation.segmenter.fill_boxes`): images without a box lack them.
 
     Parameters
     ----------

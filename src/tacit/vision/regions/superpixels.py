@@ -68,7 +68,7 @@ def regions(
     cache : a folder that keeps the regions of every image, under a checksum of pixels and settings; None for no cache
     max_pixels : larger image files are refused before they are unpacked
     max_side : larger images are shrunk to this longest side first, and the maps of their regions are of that size;
-        `tacit.vision.segmenter.enlarge_labels` enlarges labels. None cuts them at full size
+        `tacit.vision.segmentation.segmenter.enlarge_labels` enlarges labels. None cuts them at full size
     n_jobs : threads that share the images; None for one
     verbose : 1 shows progress on a terminal or in a notebook when it takes longer than a second, 2 writes plain lines
 

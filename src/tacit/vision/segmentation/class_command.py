@@ -26,11 +26,11 @@ from tacit.report import (
     confusion_chart,
     render,
 )
-from tacit.vision.class_folders import ClassImages, ClassTable
-from tacit.vision.class_segmenter import keep_drawn, label_classes, score_classes
 from tacit.vision.photos import pillow, read_image
 from tacit.vision.plots import as_png, draw_classes
-from tacit.vision.segmenter import Segmenter
+from tacit.vision.segmentation.class_folders import ClassImages, ClassTable
+from tacit.vision.segmentation.class_segmenter import keep_drawn, label_classes, score_classes
+from tacit.vision.segmentation.segmenter import Segmenter
 
 MAX_PICTURES = 24
 """Masks shown on the page; all are in the folder."""

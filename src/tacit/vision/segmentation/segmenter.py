@@ -27,7 +27,6 @@ from tacit.data.specs import (
 from tacit.learners import IterativeLatentSVM, StructuredSVM
 from tacit.learners.application import Application
 from tacit.runtime import Status
-from tacit.vision.class_segmenter import fit_classes
 from tacit.vision.photos import MAX_PIXELS, image_sources, read_image
 from tacit.vision.regions.boxed_regions import FilledBoxes, boxed_images, fill_boxes, fill_more_boxes
 from tacit.vision.regions.class_labels import read_class_names
@@ -37,6 +36,7 @@ from tacit.vision.regions.labels import OBJECT_LABELS, RegionLabels, weak_labels
 from tacit.vision.regions.problem import Regions
 from tacit.vision.regions.superpixels import MAX_REGION_PIXELS, regions
 from tacit.vision.regions.working_size import enlarge_labels, image_shapes, shrink_labels
+from tacit.vision.segmentation.class_segmenter import fit_classes
 
 CHOICES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Values of C that are compared."""
@@ -57,7 +57,7 @@ class Segmenter(Application):
 
     Images are cut into regions (`tacit.regions`), weak labels become constraints on the labels of the regions
     (`tacit.weak_labels`), and `IterativeLatentSVM` learns from both, beginning with a model of the masks alone. Boxes
-    are filled in before that, by a model of regions in boxes (`tacit.vision.segmenter.fill_boxes`).
+    are filled in before that, by a model of regions in boxes (`tacit.vision.segmentation.segmenter.fill_boxes`).
 
     Parameters
     ----------
@@ -197,8 +197,7 @@ class Segmenter(Application):
         """`fit` from regions and their weak labels, if you cut images yourself.
 
         ``y`` comes from `tacit.weak_labels`; masks and boxes are of the size of the graphs' maps. Boxes are filled in
-        first (`tacit.vision.segmenter.fill_boxes`); without them only y counts. For background and object, not for
-        classes.
+        first (`fill_boxes`); without them only y counts. For background and object, not for classes.
         """
         self.check_parameters()
         if self.classes is not None:

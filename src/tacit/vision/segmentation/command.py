@@ -19,14 +19,6 @@ from tacit.learners.asking import Questions
 from tacit.report import Column, Facts, Figure, Notice, Page, Picture, Prose, Row, Section, Table, line_chart, render
 from tacit.vision.box_files import boxes_coco, boxes_csv, boxes_voc
 from tacit.vision.boxes import BoxTable, match_rows, take_boxes
-from tacit.vision.class_command import segment_classes
-from tacit.vision.class_folders import (
-    ClassImages,
-    join_class_boxes,
-    read_class_labels,
-    read_class_masks,
-    read_class_table,
-)
 from tacit.vision.photos import MAX_PIXELS, image_size, list_images, pillow, read_image
 from tacit.vision.plots import as_png, draw_mask, draw_regions, join_pictures
 from tacit.vision.regions.boxed_regions import regions_in_boxes
@@ -35,7 +27,15 @@ from tacit.vision.regions.graphs import RegionGraphs, pixels_inside
 from tacit.vision.regions.labels import MIN_INSIDE, weak_labels
 from tacit.vision.regions.masks import list_values, object_values, read_mask_values
 from tacit.vision.regions.working_size import sample, shrink, working_shape
-from tacit.vision.segmenter import WORKING_SIDE, Segmenter
+from tacit.vision.segmentation.class_command import segment_classes
+from tacit.vision.segmentation.class_folders import (
+    ClassImages,
+    join_class_boxes,
+    read_class_labels,
+    read_class_masks,
+    read_class_table,
+)
+from tacit.vision.segmentation.segmenter import WORKING_SIDE, Segmenter
 
 EXAMPLES = commands.examples(
     "tacit segment horses --out found",

@@ -1,0 +1,1 @@
+"""Segmenter, the segmentation into classes, and `tacit segment`."""

@@ -338,3 +338,9 @@ def test_a_column_is_given_by_its_name(name):
     table = pd.DataFrame({"id": [0, 0, 1, 1], "x": [1.0, 2.0, 3.0, 4.0], "y": [1, 1, 0, 0]})
     with pytest.raises(TypeError, match="name"):
         BagClassifier(bag="id", label=name).fit(table)
+
+
+def test_a_column_whose_name_has_no_hash_is_refused():
+    frame = pd.DataFrame({"id": [0, 1], "x": [1.0, 2.0]})
+    with pytest.raises(TypeError, match="column"):
+        BagClassifier(bag="id", label=np.timedelta64(1), verbose=0).fit(frame, [0, 1])

@@ -4,6 +4,7 @@ import itertools
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -357,3 +358,10 @@ def test_forbidden_pairs_that_are_no_pairs_are_refused():
 @pytest.mark.parametrize("settings", [{}, {"states": 2}, {"states": {"bee": 2}, "forbidden": [("ant", "bee")]}])
 def test_problems_without_given_classes_agree_with_their_own_examples(settings):
     check_problem(Chain(**settings))
+
+
+def test_a_table_in_place_of_the_tags_of_a_sequence_is_read_as_one_goes_through_it():
+    """The length of a data frame is that of its rows, and going through it gives its columns."""
+    X = [np.zeros((2, 1)), np.ones((2, 1))]
+    with pytest.raises(ValueError, match="tokens"):
+        StructuredSVM(Chain(), verbose=0).fit(X, [["a", "b"], pd.DataFrame({"a": ["a", "b"]})])

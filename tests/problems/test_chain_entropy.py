@@ -221,3 +221,12 @@ def test_hidden_crf_of_gaps_is_unchanged_by_posteriors():
     X, y, _ = make_sequences(0, 20)
     model = HiddenCRF(Chain(), C=10, **quiet).fit(X, with_gaps(y))
     assert model.hidden_proba(X, with_gaps(y)).values.shape == (sum(map(len, X)), 2)
+
+
+def test_what_has_no_score_per_tagging_says_so():
+    X, y = [np.eye(2), np.eye(2)[::-1]], [["a", "b"], ["b", "a"]]
+    model = MinEntropySVM(Chain(), C=1, verbose=0).fit(X, y)
+    with pytest.raises(CapabilityError, match="predict_best"):
+        model.label_proba(X)
+    with pytest.raises(CapabilityError, match="cv"):
+        MinEntropySVM(Chain(), alpha="learn", cv=2, verbose=0).fit(X * 3, y * 3)

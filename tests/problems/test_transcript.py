@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tacit import HiddenCRF, LatentSVM, MinEntropySVM, Ragged, load
@@ -218,3 +219,12 @@ def test_enumeration_lists_every_alignment_once():
 def test_transcripts_that_can_be_read_only_once_are_refused():
     with pytest.raises(ValueError, match="list"):
         error_rate(iter([["a"]]), [["a"]])
+
+
+def test_a_table_in_place_of_a_transcript_has_one_label_per_column():
+    X = [np.zeros((4, 1)), np.ones((4, 1))]
+    y = [["a", "b"], pd.DataFrame({"a": [1, 2, 3]})]
+    problem = Transcript(states=1, classes=["a", "b"])
+    oracle = problem.bind(X, y, problem.schema(X, y))
+    labels, _ = oracle.decode(oracle.impute(np.zeros(oracle.n_params)).code)
+    assert [list(own) for own in labels] == [["a", "b"], ["a"]]

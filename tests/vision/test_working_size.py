@@ -111,3 +111,8 @@ def test_manifold_ranking_against_the_dense_inverse(side, least):
     found = features.manifold_ranking(colour, edges)(seeds)
     for one, other in zip(found.T, (inverse @ seeds).T, strict=True):
         assert np.corrcoef(one, other)[0, 1] >= least
+
+
+def test_what_is_not_an_image_is_refused():
+    with pytest.raises(ValueError, match="pixels"):
+        regions([np.zeros(3)])

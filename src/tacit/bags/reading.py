@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,7 +55,7 @@ def read_bags(X: Any, bag: Any = None, label: Any = None, columns: list[str] | N
             "BagClassifier(bag='id')"
         )
     for name in (bag, label, *(columns or [])):
-        if not isinstance(name, Hashable) or isinstance(name, np.ndarray):  # a masked entry is one
+        if not _is_hashable(name) or isinstance(name, np.ndarray):  # a masked entry is one
             raise TypeError(f"a column must be given by its name, got {shorten(name)}")
     for name in (bag, *(columns or [])):
         if name not in frame.columns:
@@ -66,6 +65,15 @@ def read_bags(X: Any, bag: Any = None, label: Any = None, columns: list[str] | N
     labels = None if label is None or label not in frame.columns else _labels_of_bags(frame, bag, label)
     code = frame.groupby(bag, sort=False, observed=True).ngroup().to_numpy()
     return BagTable(bags, labels, [str(name) for name in features], code)
+
+
+def _is_hashable(value: Any) -> bool:
+    """Whether a value has a hash: some say so, and raise."""
+    try:
+        hash(value)
+    except Exception:
+        return False
+    return True
 
 
 def labels_of_rows(y: Any, table: BagTable) -> Any:

@@ -184,14 +184,18 @@ def first_non_finite(values: Any) -> tuple[int, int] | None:
 def is_table(values: Any, ndim: int, kinds: str) -> bool:
     """Whether something is an array of so many dimensions, of numbers of these kinds, all finite, without a mask.
 
+    Kernels take floats of 32 and 64 bits in the order of this machine's bytes, and no others.
+
     >>> is_table(np.ones(3), 1, "f"), is_table(np.array([np.nan]), 1, "f"), is_table([1.0], 1, "f")
     (True, False, False)
-    >>> is_table(np.ma.masked_array([1.0, 2.0], [True, False]), 1, "f")
-    False
+    >>> is_table(np.ma.masked_array([1.0, 2.0], [True, False]), 1, "f"), is_table(np.ones(3, np.float16), 1, "f")
+    (False, False)
     """
     is_plain = isinstance(values, np.ndarray) and not isinstance(values, np.ma.MaskedArray) and not is_endless(values)
-    is_array = is_plain and values.ndim == ndim and values.dtype.kind in kinds
-    return is_array and (values.dtype.kind not in "fc" or bool(np.isfinite(values).all()))
+    is_array = is_plain and values.ndim == ndim and values.dtype.kind in kinds and values.dtype.isnative
+    if not is_array or values.dtype.kind not in "fc":
+        return is_array
+    return (values.dtype.kind == "c" or values.dtype.itemsize in (4, 8)) and bool(np.isfinite(values).all())
 
 
 def find_uneven(rows: Any, name: str = "row") -> str | None:

@@ -39,7 +39,14 @@ from tacit.oracle import (
     hidden_values,
     require,
 )
-from tacit.oracle.capabilities import DrawsHidden, GivesPosteriors, GivesTagPosteriors, ListsOutputs, SplitsCodes
+from tacit.oracle.capabilities import (
+    DrawsHidden,
+    GivesPosteriors,
+    GivesTagPosteriors,
+    ListsOutputs,
+    ScoresLabels,
+    SplitsCodes,
+)
 from tacit.oracle.contracts import Need
 from tacit.runtime import Status, parallel, run
 from tacit.runtime.archive import record
@@ -199,6 +206,8 @@ class SmoothLearner(Learner, ABC):
         return found.with_values(oracle.in_user_order(found.values, labels))
 
     def _label_posteriors(self, oracle: Oracle, power: float) -> Array:
+        way_out = "it has a score per label, not one per tagging; predict_best ranks taggings"
+        require(f"{type(self).__name__}.label_proba", self.problem, oracle, [ScoresLabels.label_scores], way_out)
         scores = self._compute_scores(oracle, lambda shards: shards.label_scores(self.coef_, power=power), overflows)
         return np.asarray(softmax(scores, axis=1))
 

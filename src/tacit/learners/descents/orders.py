@@ -16,6 +16,8 @@ from tacit.data.parameters import is_list, number, numbers, shorten
 from tacit.learners.descents.held_out import HeldOutFold
 from tacit.learners.path import cut_folds
 from tacit.learners.preparation import sample_weights
+from tacit.oracle import require
+from tacit.oracle.capabilities import VisitsCells
 from tacit.runtime import Status
 from tacit.runtime.archive import record
 
@@ -161,6 +163,7 @@ def _open_fold(
     model = _copy(learner, C, alpha=start)
     _fit(model, data, inside)
     train = model._bind(*data, inside.get("hidden")).exact()
+    require("MinEntropySVM(alpha='learn')", model.problem, train, VisitsCells, "choose with alpha='cv'")
     weights = sample_weights(model, data[1], model.classes_, train.n_samples, inside.get("sample_weight"))
     test = model._bind(*held_out).exact()
     return HeldOutFold(train, test, weights, learner.rescaling, model.coef_, learner.n_jobs)

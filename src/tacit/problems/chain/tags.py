@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.data.arrays import Array, locate
 from tacit.data.labels import find_labels, is_missing, kind_of_label, read_listed
-from tacit.data.parameters import has_length, is_list, plain_array, shorten, whole_number
+from tacit.data.parameters import has_length, is_list, list_entries, plain_array, shorten, whole_number
 from tacit.data.ragged import Ragged
 
 MAX_STATES = 4096
@@ -88,7 +88,8 @@ def _sequence(tags: Any, i: int) -> Any:
         tags = plain_array(tags, f"y[{i}]")
     if isinstance(tags, np.ndarray) and tags.ndim != 1:
         raise ValueError(f"y[{i}] must have one dimension, one tag per token, got the shape {tags.shape}")
-    return tags
+    # the length of a table is that of its rows, but one goes through its columns
+    return tags if isinstance(tags, np.ndarray | list | tuple) else list_entries(f"y[{i}]", tags)
 
 
 def _flat(sequences: list[Any]) -> Array:

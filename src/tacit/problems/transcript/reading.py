@@ -27,13 +27,12 @@ def read_transcripts(y: Any, n: int) -> tuple[Array, Array]:
         raise ValueError(f"y must hold one list of labels per recording, got {shorten(y)}")
     if len(y) != n:
         raise ValueError(f"X has {n} recordings, y has {len(y)} transcripts; give one for each")
+    given: Any = y
     if isinstance(y, Ragged):
-        sizes, given = y.lengths, y
+        sizes = y.lengths
     else:
-        for i, one in enumerate(y):
-            if isinstance(one, str | bytes | dict) or not has_length(one):
-                raise ValueError(f"y[{i}] must be a list of labels, got {shorten(one)}; a word is list('word')")
-        sizes, given = np.array([len(one) for one in y], dtype=np.int64), y
+        given = [entries(f"y[{i}]", one, "a list of labels (a word is list('word'))") for i, one in enumerate(y)]
+        sizes = np.array([len(one) for one in given], dtype=np.int64)
     if not sizes.all():
         i = int(np.argmin(sizes))
         raise ValueError(f"y[{i}] is empty, but a transcript has at least one label; leave the recording out")

@@ -26,6 +26,8 @@ def shrink(pixels: Array, max_side: int | None, name: str = "the image") -> Arra
     >>> shrink(np.zeros((600, 800, 3), np.uint8), 320).shape
     (240, 320, 3)
     """
+    if pixels.ndim not in (2, 3):
+        raise ValueError(f"{name} must be pixels (height, width) or (height, width, 3), got shape {pixels.shape}")
     height, width = working_shape(pixels.shape, max_side)
     if (height, width) == pixels.shape[:2]:
         return pixels

@@ -21,7 +21,7 @@ from benchmarks.localisation import interval
 from tacit import Questions, ask
 from tacit.oracle import CapabilityError
 
-DRAWS, SLOW_DRAWS = 10, 4
+DRAWS, SLOW_DRAWS = 5, 5
 SLOW = ("pets boxes", "kangaroo boxes", "horses masks", "msrc regions", "part-of-speech tags")
 """Data sets with fewer draws: one takes more than ten seconds."""
 RULES = ("random", "margin", "change", "perturbed", "mixed")

@@ -15,7 +15,7 @@ from tacit import LatentSVM, MinEntropySVM, Ragged, SelfPaced, StructuredSVM
 from tacit.learners.descents.entropy import EntropyMargins
 from tacit.oracle import CapabilityError
 from tacit.oracle.renyi import renyi_cells, renyi_weights
-from tacit.problems import Candidates, Motif, Multiclass, Transcript
+from tacit.problems import Candidates, Motif, Multiclass, Regions
 from tacit.runtime import Status
 
 ORDERS = (0.25, 0.999, 1.0, 1.001, 2.0, 1000.0, math.inf)
@@ -254,8 +254,9 @@ def test_bad_parameters_and_problems_are_refused(bags):
             MinEntropySVM(Candidates(), **params).fit(X, y)
     with pytest.raises(TypeError, match="pace"):
         MinEntropySVM(Candidates(), pace=3).fit(X, y)
+    regions = Regions().example(np.random.default_rng(0))
     with pytest.raises(CapabilityError, match="renyi_slacks"):
-        MinEntropySVM(Transcript()).fit([[[1.0]] * 6, [[2.0]] * 6], [[0, 1], [1]])
+        MinEntropySVM(Regions()).fit(regions.X, regions.y)
     with pytest.raises(CapabilityError, match="loss='exact'"):
         MinEntropySVM(Candidates(loss="exact")).fit(X, y)
     with pytest.raises(CapabilityError, match="depends on the hidden"):

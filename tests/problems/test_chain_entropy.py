@@ -11,7 +11,6 @@ from tacit.learners.descents.dissimilarity import Dissimilarity
 from tacit.oracle import CapabilityError
 from tacit.penalties import Quadratic
 from tacit.problems import Chain
-from tacit.problems.chain import entropy
 from tests.problems.test_chain_states import make_sequences
 
 quiet = {"verbose": 0}
@@ -76,8 +75,8 @@ def test_a_search_that_ends_early_gives_bounds(monkeypatch):
     oracle = bind(6, gaps=0)
     w = 0.3 * np.random.default_rng(3).standard_normal(oracle.n_params)
     whole = oracle.renyi_slacks(w, np.ones(oracle.n_samples), 0.3)
-    monkeypatch.setattr(entropy, "FEW_TAGGINGS", 1)
-    monkeypatch.setattr(entropy, "MAX_TAGGINGS", 1)
+    monkeypatch.setattr(type(oracle), "first_visited", 1)
+    monkeypatch.setattr(type(oracle), "most_visited", 1)
     early = oracle.renyi_slacks(w, np.ones(oracle.n_samples), 0.3)
     assert (early.bound > early.value + 1e-6).any()
     assert (early.value <= whole.value + 1e-9).all()

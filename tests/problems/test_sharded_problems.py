@@ -91,8 +91,8 @@ def strings():
     return Ragged(values, offsets), y.tolist()
 
 
-def transcript_learner(learner, **more):
-    return learner(Transcript(states=2), C=30, init="weights", max_iter=4, random_state=0, **more)
+def transcript_learner(learner, max_iter=4, **more):
+    return learner(Transcript(states=2), C=30, init="weights", max_iter=max_iter, random_state=0, **more)
 
 
 def letters():
@@ -134,6 +134,7 @@ EXAMPLES = {
     "sequence classes": (bags, lambda **more: sequence_learner(LatentSVM, max_inner=8, **more)),
     "sequence classes, summed": (bags, lambda **more: sequence_learner(HiddenCRF, **more)),
     "transcripts": (strings, lambda **more: transcript_learner(LatentSVM, max_inner=8, **more)),
+    "transcripts, entropies": (strings, lambda **more: transcript_learner(MinEntropySVM, max_iter=1, **more)),
     "transcripts, summed": (strings, lambda **more: transcript_learner(HiddenCRF, **more)),
 }
 

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from tacit import HiddenCRF, LatentSVM, MinEntropySVM, Ragged, load
-from tacit.oracle import CapabilityError
 from tacit.problems import Transcript
 from tacit.problems.transcript.automata import Layout
 from tacit.problems.transcript.edits import edit_segments, error_rate
@@ -182,10 +181,39 @@ def test_labels_never_seen_count_as_errors_and_cannot_be_aligned():
         model.impute(X[:1], [["z"]])
 
 
-def test_labels_cannot_be_listed():
-    X, y, _ = recordings(8)
-    with pytest.raises(CapabilityError, match="Transcript"):
-        MinEntropySVM(Transcript(states=2)).fit(X, y)
+@pytest.mark.parametrize("problem", Transcript.variants(), ids=str)
+def test_the_best_few_transcripts_agree_with_enumeration(problem):
+    rng = np.random.default_rng(0)
+    example = problem.example(rng)
+    table = enumeration.Enumeration(example)
+    oracle = problem.bind(example.X, example.y, problem.schema(example.X, example.y)).exact()
+    w = rng.standard_normal(oracle.n_params)
+    code, value = oracle.best_outputs(w, 6)
+    ranks = [oracle.decode(np.where(column < 0, code[:, 0], column))[0] for column in code.T]
+    for i, psi in enumerate(table.features):
+        best = {}
+        for (labels, _), score in zip(table.outputs[i], psi @ w, strict=True):
+            best[tuple(labels)] = max(score, best.get(tuple(labels), -np.inf))
+        wished = sorted(best.items(), key=lambda pair: -pair[1])[:6]
+        found = np.isfinite(value[i])
+        assert found.sum() == len(wished)
+        assert value[i][found] == pytest.approx([score for _, score in wished])
+        assert [tuple(own[i]) for own, is_there in zip(ranks, found, strict=True) if is_there] == [y for y, _ in wished]
+
+
+def test_entropies_and_ranks_of_transcripts():
+    X, y, _ = recordings(20)
+    model = MinEntropySVM(Transcript(states=2), C=300, tol=0.05).fit(X, y)
+    assert error_rate(y, model.predict(X)) <= 0.05
+    transcripts, scores = model.predict_best(X, k=4)
+    assert [len(own) for own in transcripts] == [4] * 20
+    assert all((np.diff(own) <= 0).all() for own in scores)
+    for x, own, values in zip(X[:5], transcripts, scores, strict=False):
+        assert len({tuple(labels) for labels in own}) == 4
+        for labels, value in zip(own, values, strict=True):
+            assert model.problem.bind([x], [labels], model.schema_).impute(model.coef_).value[0] == pytest.approx(value)
+    with pytest.raises(ValueError, match="memory"):
+        model.predict_best([np.zeros((100_000, 3))], k=10_000)
 
 
 def test_starts_propose_alignments_of_the_transcripts():

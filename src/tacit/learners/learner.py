@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, cast
 
@@ -146,26 +146,22 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
         return values, scores
 
     def predict_best(self, X: Any, k: int = 3) -> tuple[list[Array], list[Array]]:
-        """The best k taggings of every sequence, or trees of every sentence, and their scores, the best first.
+        """The best k taggings of every sequence, trees of every sentence or transcripts of every recording, and scores.
 
-        Returns two lists with an entry per sequence: a table of tags, one row per tagging, and the scores of its rows.
-        A sequence with fewer than k taggings has fewer rows. For sentences the first list has their trees.
+        Returns two lists with an entry per sample: its outputs and their scores, the best first; fewer than k where a
+        sample has fewer. Taggings are the rows of a table.
         """
         k = whole_number("k", k, 1, 10_000)
         oracle = self._bind(X)
-        way_out = "it is for sequences and trees; predict_hidden(k=...) ranks hidden values"
+        way_out = "it is for sequences, trees and transcripts; predict_hidden(k=...) ranks hidden values"
         require(f"{type(self).__name__}.predict_best", self.problem, oracle, RanksOutputs, way_out)
         codes, scores = self._compute_scores(
             oracle, lambda shards: shards.best_outputs(self.coef_, k), lambda found: ~np.isfinite(found[1][:, 0])
         )
         counts = np.isfinite(scores).sum(axis=1)
-        if not self.classes_.size:  # labels that are not made of classes: trees
-            whole = [oracle.decode(np.where(column < 0, codes[:, 0], column))[0] for column in codes.T]
-            trees = [np.array(own)[:count] for own, count in zip(zip(*whole, strict=True), counts, strict=True)]
-            return trees, [row[:count] for row, count in zip(scores, counts, strict=True)]
-        bounds = zip(oracle.offsets[:-1], oracle.offsets[1:], counts, strict=True)
-        tags = [self.classes_[codes[first:last, :count].T] for first, last, count in bounds]
-        return tags, [row[:count] for row, count in zip(scores, counts, strict=True)]
+        ranks = [oracle.decode(np.where(column < 0, codes[:, 0], column))[0] for column in codes.T]
+        outputs = [_stack(own[:count]) for own, count in zip(zip(*ranks, strict=True), counts, strict=True)]
+        return outputs, [row[:count] for row, count in zip(scores, counts, strict=True)]
 
     @available_if(_has_marginals)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Ragged:
@@ -378,6 +374,15 @@ def _is_same(found: Any, truth: Any) -> bool:
     except ValueError:  # NumPy cannot make an array of what it is compared with
         return False
     return isinstance(answer, bool | np.bool_) and bool(answer)
+
+
+def _stack(outputs: Sequence[Any]) -> Array:
+    """An array with one output per row; of objects, where these have different lengths."""
+    if len({np.shape(output) for output in outputs}) == 1:
+        return np.array(outputs)
+    stacked = np.empty(len(outputs), dtype=object)
+    stacked[:] = outputs
+    return stacked
 
 
 def _is_known(h: Any) -> bool:

@@ -30,6 +30,7 @@ from tacit.learners.descents.orders import (
 from tacit.learners.descents.paced import Paced
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.descents.smoothing import POWERS, is_smooth, takes_path
+from tacit.learners.hidden_crf import Likelihood
 from tacit.learners.learner import Traits, overflows
 from tacit.learners.preparation import LEARNED
 from tacit.learners.rules import LeastEntropy, Rule
@@ -47,7 +48,15 @@ from tacit.oracle import (
     require,
     take_code,
 )
-from tacit.oracle.capabilities import GivesEntropySlacks, GivesLogPartition, ScoresEntropy, SplitsCodes, VisitsCells
+from tacit.oracle.capabilities import (
+    GivesEntropySlacks,
+    GivesLogPartition,
+    RanksOutputs,
+    ScoresEntropy,
+    SplitsCodes,
+    SumsOutputs,
+    VisitsCells,
+)
 from tacit.oracle.contracts import code_offsets
 from tacit.oracle.entropies import HavrdaCharvat, Rao, Renyi
 from tacit.oracle.nested import NestedRenyi
@@ -75,7 +84,7 @@ class MinEntropySVM(SmoothLearner):
     Parameters
     ----------
     problem : what is predicted; its labels must be listed, as in `Candidates`, `Motif` or `SequenceClass`, or it is
-        `Chain`, where the tagging of least entropy is searched for: see `inference_gap_`
+        `Chain` or `Transcript`, where the label of least entropy is searched for: see `inference_gap_`
     alpha : the order of the entropy, above 0, `math.inf` included. "cv" chooses it by cross-validation in `fit`, and
         "learn" by the gradient of a held-out objective. Where a problem has several kinds of hidden value
         (`problem.hidden_kinds`), also a dict with an order for each, such as ``{"strand": 1, "start": math.inf}`` of
@@ -111,8 +120,8 @@ class MinEntropySVM(SmoothLearner):
     curve_ : with ``alpha="cv"`` one `CurvePoint` per pair of α and C: their mean score on held-out folds. With "learn"
         one for each that was tried: minus the held-out objective. Else empty
     hidden_ : the best hidden value of every training sample, given its label
-    inference_gap_ : how far `objective_` may be below the true objective, since the search for rivals of a `Chain`
-        visits 256 taggings per sequence at most; 0 for other problems
+    inference_gap_ : how far `objective_` may be below the true objective, since the search for rivals visits 256
+        taggings per sequence of `Chain` at most, or 64 transcripts per recording of `Transcript`; 0 for other problems
     coef_, weights_, objective_, history_, runs_, status_, n_iter_ : as in `HiddenCRF`
 
     >>> from tacit.problems import Candidates
@@ -259,6 +268,12 @@ class MinEntropySVM(SmoothLearner):
         if start == 0:
             return np.zeros(oracle.n_params)
         return super()._first_weights(objective, oracle, weights, None, seed, start - 1)
+
+    def _first_objective(self, objective: Any, oracle: Oracle, weights: Array) -> Any:
+        """The likelihood, where labels are searched for: at w = 0 all tie, and a descent may not leave that kink."""
+        if capability(oracle, RanksOutputs) is not None and capability(oracle, SumsOutputs) is not None:
+            return Likelihood(oracle, weights)
+        return super()._first_objective(objective, oracle, weights)
 
     def _bound(self, state: Any) -> float:
         return -np.inf

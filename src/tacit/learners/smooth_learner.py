@@ -176,7 +176,11 @@ class SmoothLearner(Learner, ABC):
         if not has_long_codes(oracle):
             splitter = capability(oracle, SplitsCodes)
             hidden = oracle.decode(code)[1] if splitter is None else KnownHidden(splitter.split(code)[1])
-        return _descend(objective.of(oracle.with_hidden(hidden), weights), zero)
+        return _descend(self._first_objective(objective, oracle.with_hidden(hidden), weights), zero)
+
+    def _first_objective(self, objective: Any, oracle: Oracle, weights: Array) -> Any:
+        """What the first steps of a start minimise, its hidden values being fixed in the oracle."""
+        return objective.of(oracle, weights)
 
     def _learn_known(self, objective: Any, oracle: Oracle, weights: Array, unknown: Array) -> Array:
         """Zero; where some hidden values are known, the weights learned from those samples."""

@@ -259,8 +259,8 @@ class RanksOutputs(HasParts, Protocol):
 
     @batch(join_tuples)
     def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
-        """The best k outputs of every row, the best first; −1 and −inf where a row has fewer. The code has the labels
-        of their parts as positions among the classes, (parts of the rows, k); scores are (rows, k)."""
+        """The best k labels of every row, the best first, (parts of the rows, k), each in a code that has it, and the
+        scores of their best hidden values, (rows, k). −1 and −inf where a row has fewer."""
 
 
 class DrawsHidden(Oracle, Protocol):

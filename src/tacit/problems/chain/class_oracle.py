@@ -17,9 +17,9 @@ from tacit.oracle.capabilities import Expectations, KnownPart, ScalesLoss, Slack
 from tacit.oracle.cell_sums import choose_rivals
 from tacit.oracle.cells import label_positions, one_coef_each
 from tacit.oracle.entropies import Order
+from tacit.oracle.entropy_search import read_alpha
 from tacit.oracle.renyi import NEAR_ONE, orders_near_one
 from tacit.oracle.slack_search import LossLevels, sum_levels
-from tacit.problems.chain.entropy import read_alpha
 from tacit.problems.chain.forward_backward import forward_backward
 from tacit.problems.chain.paths import PackedPaths, read_path
 from tacit.problems.chain.tokens import group_tokens

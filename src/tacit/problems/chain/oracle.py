@@ -20,13 +20,13 @@ from tacit.oracle.capabilities import (
     LearnsOnline,
     MeasuresCompleted,
     OnlinePass,
-    Slacks,
 )
-from tacit.oracle.entropies import Order
+from tacit.oracle.entropy_search import SearchesEntropy
+from tacit.oracle.renyi import NEAR_ONE
 from tacit.oracle.sharing import Batch, join_tuples
 from tacit.problems.chain.completed import CompletedTags
 from tacit.problems.chain.dual import ChainDual
-from tacit.problems.chain.entropy import find_tagging, read_alpha, tagging_slacks
+from tacit.problems.chain.entropy import score_near_one, score_taggings
 from tacit.problems.chain.forward_backward import forward_backward, sum_paths
 from tacit.problems.chain.online import Schedule, Weights, learn_chains
 from tacit.problems.chain.tags import read_states, read_tags
@@ -54,7 +54,7 @@ class Marginals(NamedTuple):
     edges: Array
 
 
-class ChainOracle(CompletedTags):
+class ChainOracle(SearchesEntropy, CompletedTags):
     """Viterbi and forward–backward over ragged sequences; a code is one state per token.
 
     Where every tag has one state, states are tags. Otherwise the state is hidden below the tag: scores, codes and sums
@@ -96,16 +96,8 @@ class ChainOracle(CompletedTags):
         if k > most:
             what = f"the best k={k} taggings of {tokens} tokens with {self.n_labels} tags"
             raise ValueError(f"{what} do not fit into memory; lower k to {most}, or give fewer sequences at a time")
-        code, value = np.empty((tokens, k), dtype=np.int64), np.empty((starts.size - 1, k))
-        transition = self._transition(w)
-        for out, own, part, cuts in self._blocks(rows):
-            unary = self._unary(w, part)
-            if self.states.are_tags:
-                best_paths(unary, cuts, transition, code[own], value[out])
-            else:
-                tag_of, n = self.states.tag_of.astype(np.int64), self.n_labels
-                best_taggings(unary, cuts, transition, tag_of, n, code[own], value[out])
-        return Assignment(code, value)
+        tags, value = self._rank_labels(w, k, rows, is_augmented=False)
+        return Assignment(np.where(tags < 0, tags, self.states.first[tags]), value)
 
     def likeliest(self, w: Array, rows: Rows = None) -> Array:
         """Marginal decoding: the code of the tags that are expected to be right most often, in their best states.
@@ -190,17 +182,55 @@ class ChainOracle(CompletedTags):
             logs.append(None if coef is None else self._add_expected(w, rows, given, coef, power, bonus, *blocks))
         return Expectations(logs[0], logs[1], logs[2], self.flat(*blocks) if has_features else None)
 
-    def renyi_slacks(
-        self, w: Array, coef: Array, alpha: Order, rows: Rows = None, *, rescaling: str = "margin"
-    ) -> Slacks:
-        """See `tacit.oracle.capabilities.GivesEntropySlacks`."""
-        if rescaling != "margin":
-            raise CapabilityError("Chain has entropies with margin rescaling only; use rescaling='margin'")
-        return tagging_slacks(self, w, coef, read_alpha("Chain", alpha), rows)
+    # Entropies: a label is written with one tag per token
 
-    def least_entropy(self, w: Array, alpha: Order, rows: Rows = None) -> Assignment:
-        """See `tacit.oracle.capabilities.FindsLeastEntropy`."""
-        return find_tagging(self, w, read_alpha("Chain", alpha), rows)
+    def _rank_labels(self, w: Array, k: int, rows: Rows, is_augmented: bool) -> Assignment:
+        starts = self._starts(rows)
+        tags, value = np.empty((int(starts[-1]), k), dtype=np.int64), np.empty((starts.size - 1, k))
+        transition, losses = self._transition(w), self.loss_rows(rows) if is_augmented else None
+        for out, tokens, part, cuts in self._blocks(rows):
+            unary = self._unary(w, part)
+            if losses is not None:
+                unary += losses[0][losses[1][tokens]]
+            if self.states.are_tags:
+                best_paths(unary, cuts, transition, tags[tokens], value[out])
+            else:
+                tag_of, n = self.states.tag_of.astype(np.int64), self.n_labels
+                best_taggings(unary, cuts, transition, tag_of, n, tags[tokens], value[out])
+        return Assignment(tags, value)
+
+    def _sum_hidden(self, w: Array, labels: Array, power: float, coef: Array, rows: Rows) -> tuple[Array, Array]:
+        blocks, given = self._zeros(), self.states.evidence(labels)
+        return self._add_expected(w, rows, given, coef, power, None, *blocks), self.flat(*blocks)
+
+    def _best_hidden(self, w: Array, labels: Array, rows: Rows) -> Assignment:
+        return self._viterbi(w, rows, given=self.states.evidence(labels))
+
+    def _label_loss(self, labels: Array, rows: Rows) -> Array:
+        return self.loss(self.states.first[labels], rows)
+
+    def _is_true_label(self, labels: Array, rows: Rows) -> Array:
+        truth = self._true_labels(rows)
+        return np.asarray(np.logical_and.reduceat((truth < 0) | (truth == labels), self._starts(rows)[:-1]))
+
+    def _score_labels(self, w: Array, labels: Array, alpha: float, rows: Rows) -> Array:
+        return score_taggings(self, w, alpha, rows, labels)
+
+    def _score_truth(self, w: Array, alpha: float, rows: Rows) -> Array:
+        if abs(alpha - 1) >= NEAR_ONE:
+            return super()._score_truth(w, alpha, rows)
+        given, nothing = self._evidence(rows), np.zeros(self._starts(rows).size - 1)
+        return score_near_one(self, w, alpha, rows, given, nothing).value
+
+    def _slope_of(self, w: Array, labels: Array, alpha: float, coef: Array, rows: Rows) -> Array:
+        if abs(alpha - 1) >= NEAR_ONE:
+            return super()._slope_of(w, labels, alpha, coef, rows)
+        return score_near_one(self, w, alpha, rows, self.states.evidence(labels), coef).slope
+
+    def _slope_of_truth(self, w: Array, alpha: float, coef: Array, rows: Rows) -> Array:
+        if abs(alpha - 1) >= NEAR_ONE:
+            return super()._slope_of_truth(w, alpha, coef, rows)
+        return score_near_one(self, w, alpha, rows, self._evidence(rows), coef).slope
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         starts = self._starts(rows)

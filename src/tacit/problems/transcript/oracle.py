@@ -13,14 +13,21 @@ from tacit.data.ragged import Ragged
 from tacit.oracle import Assignment
 from tacit.oracle.capabilities import Expectations
 from tacit.oracle.cells import one_coef_each
+from tacit.oracle.entropy_search import SearchesEntropy, powers_of
 from tacit.oracle.slack_search import LossLevels
 from tacit.problems.row_sums import sum_rows
+from tacit.problems.transcript.automata import expand, line_segments
 from tacit.problems.transcript.edits import edit_distances
 from tacit.problems.transcript.packed import MEAN_ROUNDS, Known, PackedTranscripts, inside_frames
+from tacit.problems.transcript.ranking import best_few_walks
 from tacit.problems.transcript.reading import read_transcripts
+from tacit.problems.transcript.walks import sum_walks
+
+MAX_LINKS = 1 << 28
+"""Links that the lists of the best few transcripts of one recording may have (1 GB)."""
 
 
-class TranscriptOracle(PackedTranscripts):
+class TranscriptOracle(SearchesEntropy, PackedTranscripts):
     """Best transcripts and alignments, and sums over them; a code is one state per frame.
 
     The parameters are those of `PackedTranscripts`. O(frames · (states · features + edges)) per pass.
@@ -137,6 +144,71 @@ class TranscriptOracle(PackedTranscripts):
     def likeliest(self, w: Array, rows: Rows = None) -> Array:
         """The code of the best alignment of all: the transcript of the highest sum is out of reach."""
         return self.predict(w, rows).code
+
+    # The best few transcripts, and entropies: a label is written as its best alignment
+
+    most_visited = 64
+
+    def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
+        """See `tacit.oracle.capabilities.RanksOutputs`: the k best transcripts of every recording, the best first, each
+        in its best alignment. O(frames · edges · k) time at least, and O(longest · nodes · k) memory."""
+        longest = int(np.diff(self._starts(rows)).max())
+        most = max(1, MAX_LINKS // (longest * self._all.state.size))
+        if k > most:
+            raise ValueError(
+                f"the best k={k} transcripts of {longest} frames do not fit into memory; lower k to {most}, or cut "
+                "recordings"
+            )
+        return self._rank_labels(w, k, rows, is_augmented=False)
+
+    def _rank_labels(self, w: Array, k: int, rows: Rows, is_augmented: bool) -> Assignment:
+        starts = self._starts(rows)
+        code, value = np.empty((int(starts[-1]), k), dtype=np.int64), np.empty((starts.size - 1, k))
+        automata, which, factor = self._all, np.zeros(len(value), dtype=np.int64), np.zeros(len(value))
+        if is_augmented:
+            (automata, which), factor = self._with_edits(rows), self._per_edit(rows, None)
+        steps, layout = self._step_scores(w), self.layout
+        numbers = layout.n_per_label, layout.n_labels * layout.n_per_label, layout.n_states * layout.n_steps
+        for out, frames, part, cuts in self._blocks(rows):
+            given = self._unary(w, part), cuts, automata, which[out], steps, factor[out]
+            best_few_walks(*given, *numbers, code[frames], value[out])
+        return Assignment(code, value)
+
+    def _sum_hidden(self, w: Array, labels: Array, power: float, coef: Array, rows: Rows) -> tuple[Array, Array]:
+        lines = expand(self.layout, line_segments(self.layout, *self._collapse(labels, self._starts(rows))))
+        blocks, which = self._zeros(), np.arange(self._count(rows))
+        return self._add_expected(w, rows, lines, which, coef, power, blocks), self._flat(*blocks)
+
+    def _score_labels(self, w: Array, labels: Array, alpha: float, rows: Rows) -> Array:
+        n, k = self._count(rows), labels.shape[1]
+        starts, nothing, frozen = self._starts(rows), np.empty(0, dtype=np.int64), np.zeros(n)
+        copies = np.append((np.arange(k)[:, None] * starts[-1] + starts[:-1]).ravel(), k * starts[-1])
+        found, cuts = self._collapse(labels.T.ravel(), copies)
+        lines = expand(self.layout, line_segments(self.layout, found, cuts))
+        scores, log = np.zeros((n, k)), np.empty(n)
+        steps = self._step_scores(w)
+        no_sums = np.zeros((0, 0)), np.zeros(steps.size)
+        for out, _, part, own in self._blocks(rows):
+            unary = self._unary(w, part)
+            for power, share in powers_of(alpha):
+                scaled, into = power * unary, log[out]
+                for r in range(k):
+                    given = lines, r * n + np.arange(n)[out], power * steps, nothing, frozen[out], frozen[out]
+                    sum_walks(scaled, own, *given, into, *no_sums)
+                    scores[out, r] += share * into
+        return scores
+
+    def _best_hidden(self, w: Array, labels: Array, rows: Rows) -> Assignment:
+        code = labels.astype(self._code_type)
+        return Assignment(code, self.score(w, code, rows))
+
+    def _label_loss(self, labels: Array, rows: Rows) -> Array:
+        return self.loss(labels, rows)
+
+    def _is_true_label(self, labels: Array, rows: Rows) -> Array:
+        found, cuts = self._collapse(labels, self._starts(rows))
+        truth, starts = self._transcripts(rows)
+        return np.asarray(edit_distances(truth, starts, found, cuts) == 0)
 
     # Where to start
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from tacit import commands
-from tacit.report import Code, Column, Facts, Figure, Page, Prose, Section, Table, bar_chart, render, roc_chart
+from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, bar_chart, roc_chart
 
 if TYPE_CHECKING:
     from tacit.bags.evidence import HeldOut
@@ -79,13 +78,13 @@ def bags(run: commands.CommandRun, table: Path, model: Path | None, **options: A
         found = Found(classifier, data)
         folder.write_text("predictions.csv", found.predictions_csv())
         folder.write_text("instances.csv", found.instances_csv())
-        folder.write_text("report.html", render(bags_page(found, results, command=run.command_line)))
+        quality = "no bags were held out" if model is not None else "too few bags to hold some out"
+        if results:
+            quality = "held-out AUC: " + ", ".join(f"{one.name} {one.area:.3f}" for one in results)
+        summary = f"labels of {commands.count_noun(len(data.bags), 'bag')}"
+        run.write_report(folder, bags_page(found, results), summary, quality)
         scores = {one.name: {"accuracy": one.accuracy, "auc": one.area} for one in results or []}
         run.record(bags=len(data.bags), instances=int(data.bags.offsets[-1]), held_out=scores or None)
-    quality = "no bags were held out" if model is not None else "too few bags to hold some out"
-    if results:
-        quality = "held-out AUC: " + ", ".join(f"{one.name} {one.area:.3f}" for one in results)
-    summary = f"labels of {commands.count_noun(len(data.bags), 'bag')}"
     run.finish(summary, quality, f"open {run.out / 'report.html'}; scores are in {run.out / 'instances.csv'}")
 
 
@@ -149,7 +148,7 @@ SHOWN_BAGS, MAX_INSTANCES, MAX_TABLE_ROWS = 24, 200, 500
 """Bags in the picture, instances of each, and rows of the table."""
 
 
-def bags_page(found: Found, results: list[HeldOut] | None, *, command: Sequence[str] = ()) -> Page:
+def bags_page(found: Found, results: list[HeldOut] | None) -> Page:
     """The whole page."""
     classifier, data = found.classifier, found.data
     interrupted = classifier.status_.value == commands.INTERRUPTED
@@ -187,9 +186,6 @@ def bags_page(found: Found, results: list[HeldOut] | None, *, command: Sequence[
             Section("Instances that decide", [Figure(witness_svg(found, shown.tolist()), caption)]),
             Section("All bags", [_table(found)]),
             Section("What was combined", [Figure(combined, "Weights of the models of instances and of whole bags.")]),
-            Section(
-                "How to do it again", [Code(shlex.join(command) or "tacit bags TABLE --bag COLUMN --label COLUMN")]
-            ),
         ],
     )
 

@@ -8,15 +8,16 @@ import importlib.metadata
 import json
 import math
 import platform
+import shlex
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,6 +26,9 @@ from tacit.commands.failures import EXIT_CODES, EXIT_INTERRUPTED
 from tacit.commands.folder import RECORD, OutputFolder
 from tacit.commands.tables import protect_tables
 from tacit.commands.values import INPUT_FILE, POSITIVE, Choice, Number
+
+if TYPE_CHECKING:
+    from tacit.report import Page
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -48,8 +52,10 @@ APPLY_OPTIONS = (
 )
 """Options that mean something where a model is applied and nothing is learned."""
 
+REPORT = "report.html"
+
 MAX_LISTED = 12
-"""Files that the closing lines name."""
+"""Files that the closing lines name, and inputs that a report names."""
 
 
 def examples(*lines: str) -> str:
@@ -218,6 +224,8 @@ class CommandRun:
         self.status = DONE
         self._facts: dict[str, Any] = {}
         self._files: list[str] = []
+        self._inputs: list[dict[str, Any]] = []
+        self._started = datetime.now(UTC)
 
     @property
     def verbose(self) -> int:
@@ -259,6 +267,29 @@ class CommandRun:
         if self.is_verbose or (self.verbose and sys.stderr.isatty()):
             click.echo(text, err=True)
 
+    def write_report(self, folder: Any, page: Page, found: str, quality: str, *notes: str) -> None:
+        """Write report.html: the page below its verdict, and above what it takes to repeat the run.
+
+        ``found`` and ``quality`` are those of `finish`. ``notes`` are sentences on how to use the results.
+        """
+        from tacit.report import Code, Facts, Prose, Section, render
+
+        command = [Code(shlex.join(self.command_line))] if self.command_line else []
+        inputs = [(f"input {Path(one['path']).name}", _describe_input(one)) for one in self._inputs[:MAX_LISTED]]
+        others = len(self._inputs) - len(inputs)
+        facts: list[tuple[str, Any]] = [
+            *inputs,
+            *([("more inputs", others)] if others > 0 else []),
+            *([("seed", str(self.seed))] if "seed" in self.options else []),
+            ("date", f"{self._started:%Y-%m-%d}"),
+            ("version of tacit", __version__),
+        ]
+        text = " ".join([*notes, "run.json has all options, versions and checksums."])
+        again = Section("How to do it again", [*command, Facts(facts), Prose(text)])
+        verdict = f"{found}; {quality}."
+        page = replace(page, verdict=verdict[:1].upper() + verdict[1:], sections=[*page.sections, again])
+        folder.write_text(REPORT, render(page))
+
     def finish(self, found: str, quality: str, next_step: str) -> None:
         """Print the three lines at the end of every command (see `closing_lines`)."""
         found = found if self.status == DONE else f"{found} ({self.status}: the best results until then)"
@@ -274,9 +305,9 @@ class CommandRun:
 
         If anything fails inside, nothing is written, and the results of an earlier run are still there.
         """
-        began, started = time.perf_counter(), datetime.now(UTC)
+        began, self._started = time.perf_counter(), datetime.now(UTC)
         with OutputFolder(self.out, force=self.force) as folder:
-            described = [describe_file(path) for path in inputs if path is not None]
+            self._inputs = [describe_file(path) for path in inputs if path is not None]
             yield folder
             if self.safe_tables:
                 protect_tables(folder.stage)
@@ -287,11 +318,11 @@ class CommandRun:
                 "command_line": self.command_line or None,
                 "options": dict(self.options),
                 "seed": self.seed,
-                "inputs": described,
+                "inputs": self._inputs,
                 "versions": {name: importlib.metadata.version(name) for name in _RECORDED},
                 "python": platform.python_version(),
                 "platform": platform.platform(),
-                "started": started.isoformat(timespec="seconds"),
+                "started": self._started.isoformat(timespec="seconds"),
                 "seconds": round(time.perf_counter() - began, 3),
                 **self._facts,
                 "files": (files := sorted([*folder.names(), RECORD])),
@@ -339,6 +370,13 @@ def describe_file(path: Path) -> dict[str, Any]:
             digest.update(block)
             size += len(block)
     return {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
+
+
+def _describe_input(described: Mapping[str, Any]) -> str:
+    """Size and the start of the checksum of an input; its path where it can be read only once."""
+    if described["sha256"] is None:
+        return str(described["path"])
+    return f"{described['bytes']:,} bytes, SHA-256 {described['sha256'][:12]}…"
 
 
 def _as_json(value: Any) -> Any:

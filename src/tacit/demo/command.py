@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 def demo(run: CommandRun) -> None:
     """Show tacit on a motif hidden in DNA and on rotated digits (half a minute)."""
     draw_to_files()
-    from tacit.report import render
 
     done = []
     with run.writing() as folder:
@@ -31,11 +30,12 @@ def demo(run: CommandRun) -> None:
         for report in reports(folder.stage):
             done.append(report._replace(text=report.text.replace(str(folder.stage), str(run.out))))
             run.say(done[-1].text)
-        folder.write_text("report.html", render(demo_page([report.text for report in done], folder.stage)))
+        found = " and ".join(report.found for report in done)
+        quality = f"held-out error {' and '.join(f'{report.test_error:.1%}' for report in done)}"
+        run.write_report(folder, demo_page([report.text for report in done], folder.stage), found, quality)
     run.say("")
-    errors = " and ".join(f"{report.test_error:.1%}" for report in done)
     next_step = f"open {run.out / 'report.html'}; use your own sequences with: tacit motif POSITIVES NEGATIVES"
-    run.finish(" and ".join(report.found for report in done), f"held-out error {errors}", next_step)
+    run.finish(found, quality, next_step)
 
 
 def reports(folder: Path) -> Iterator[PartReport]:

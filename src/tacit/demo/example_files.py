@@ -69,14 +69,14 @@ def make_sequences(rng: np.random.Generator) -> Files:
 
 
 def make_photos(rng: np.random.Generator) -> Files:
-    """Two classes of drawings, each of one object on a ground of noise, and the boxes around the objects."""
+    """Drawings of a ball or a crate in a meadow, and the boxes around these objects."""
     files: dict[str, str | bytes] = {}
     rows = ["file,class,width,height,xmin,ymin,xmax,ymax"]
-    for kind, colour in (("disc", (200, 60, 50)), ("square", (50, 80, 200))):
+    for kind in ("ball", "crate"):
         for i in range(12):
-            image, _, box = _draw_object(rng, 128, colour, is_round=kind == "disc")
+            image, box = _draw_meadow(rng, 192, is_ball=kind == "ball")
             files[f"photos/{kind}/{kind}_{i + 1}.png"] = encode_png(image)
-            rows.append(f"{kind}/{kind}_{i + 1}.png,{kind},128,128,{','.join(map(str, box))}")
+            rows.append(f"{kind}/{kind}_{i + 1}.png,{kind},192,192,{','.join(map(str, box))}")
     return files | {"photo_boxes.csv": "\n".join(rows) + "\n"}
 
 
@@ -212,6 +212,31 @@ def examples(run: commands.CommandRun) -> None:
         run.say(example.call)
     found = f"{len(EXAMPLES)} commands to try"
     run.finish(found, "their input files are generated", f"cd {run.out}, and run the commands above")
+
+
+def _draw_meadow(rng: np.random.Generator, size: int, *, is_ball: bool) -> tuple[Array, tuple[int, int, int, int]]:
+    """An image of a striped ball or a wooden crate between grass and sky, and the box of the object."""
+    from scipy import ndimage
+
+    down, across = np.mgrid[:size, :size]
+    blades = 40 * ndimage.gaussian_filter(rng.normal(size=(size, size)), 1.2)[..., None]
+    grass = np.array([70, 110, 45]) + blades * np.array([1, 1.2, 0.5])
+    sky = np.array([120, 160, 225]) + down[..., None] / size * np.array([80, 60, 0])
+    image = np.where((down >= rng.integers(size // 3, 2 * size // 3))[..., None], grass, sky)
+    side = int(rng.integers(0.4 * size, 0.65 * size))
+    left, top = (int(v) for v in rng.integers(4, size - side - 4, 2))
+    u, v = (across - left) / side, (down - top) / side
+    stripe = np.floor(5 * (u if is_ball else v)) % 2 == 0
+    if is_ball:
+        mask = (u - 0.5) ** 2 + (v - 0.5) ** 2 <= 0.25
+        colours = np.where(stripe[..., None], [210, 50, 45], [240, 225, 200])
+    else:
+        mask = (np.minimum(u, v) >= 0) & (np.maximum(u, v) < 1)
+        frame = (np.abs(u - 0.5) > 0.42) | (np.abs(v - 0.5) > 0.42) | (np.abs(u - v) < 0.06)
+        colours = np.where(stripe[..., None], [150, 105, 60], [130, 88, 48])
+        colours = np.where(frame[..., None], [95, 62, 35], colours)
+    image = np.where(mask[..., None], colours, image) + rng.normal(0, 4, (size, size, 1))
+    return image.clip(0, 255).astype(np.uint8), (left, top, left + side, top + side)
 
 
 def _draw_object(

@@ -94,7 +94,6 @@ def _scan(run: CommandRun, motifs: Path, source: Any, sequences: Path, p_value: 
     from tacit.dna.pieces import Piece, iterate_pieces
     from tacit.dna.scan import Scanner, motifs_of
     from tacit.dna.score_tails import learn_background
-    from tacit.report import render
 
     is_one = strands == "one" or (strands is None and not isinstance(source, list) and count_strands(source) == 1)
     n_strands = 1 if is_one else 2
@@ -116,19 +115,19 @@ def _scan(run: CommandRun, motifs: Path, source: Any, sequences: Path, p_value: 
                 "give longer sequences"
             )
         chance = [_by_chance(count, scanner.expect(m + 1)) for m, count in enumerate(counts)]
-        folder.write_text("report.html", render(_page(source, scanner, counts, chance, str(sequences))))
         expected = [scanner.expect(m + 1) for m in range(len(counts))]
+        quality = f"{sum(expected):,.0f} expected by chance at p-value {p_value:g}"
+        if all(chance):
+            quality += "; by chance: not more sites than random sequences have"
+        elif any(chance):
+            quality += f"; by chance: {count_noun(sum(chance), 'motif')} of {len(counts)} without more sites than that"
+        where = f"{count_noun(len(counts), 'motif')} in {int(scanner.n_windows.sum()):,} windows"
+        found = f"{count_noun(sum(counts), 'site')} of {where}"
+        run.write_report(folder, _page(source, scanner, counts, chance, str(sequences)), found, quality)
         run.record(sites=sum(counts), windows=int(scanner.n_windows.sum()), by_chance=chance)
         run.record(sites_per_motif=counts, expected_per_motif=expected)
-    n_motifs = len(counts)
-    quality = f"{sum(expected):,.0f} expected by chance at p-value {p_value:g}"
-    if all(chance):
-        quality += "; by chance: not more sites than random sequences have"
-    elif any(chance):
-        quality += f"; by chance: {count_noun(sum(chance), 'motif')} of {n_motifs} without more sites than that"
-    where = f"{count_noun(n_motifs, 'motif')} in {int(scanner.n_windows.sum()):,} windows"
     next_step = f"open {run.out / 'report.html'}, or {run.out / 'sites.bed'} in a genome browser"
-    run.finish(f"{count_noun(sum(counts), 'site')} of {where}", quality, next_step)
+    run.finish(found, quality, next_step)
 
 
 def _release(sample: list[Any]) -> Iterator[Any]:

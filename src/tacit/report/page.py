@@ -129,12 +129,14 @@ class Page:
     title, subtitle : the task in a few words
     banner : a sentence at the top, such as that the run was interrupted
     sections : in the order of reading
+    verdict : the result in one sentence, with its quality on held-out data and that of a simple baseline
     """
 
     title: str
     subtitle: str = ""
     banner: str = ""
     sections: Sequence[Section] = field(default_factory=list)
+    verdict: str = ""
 
 
 def render(page: Page) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shlex
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +29,6 @@ from tacit.data.lines import one_line
 from tacit.data.parameters import shorten
 from tacit.data.reading import quote, read_text
 from tacit.report import (
-    Code,
     Column,
     Facts,
     Figure,
@@ -40,7 +38,6 @@ from tacit.report import (
     Table,
     confusion_chart,
     encode_png,
-    render,
 )
 
 EXAMPLES = examples(
@@ -130,18 +127,17 @@ def transcribe(
         folder.write_text("words.ctm", "".join(format_ctm(f.stem, w) for f, w in zip(data.files, words, strict=True)))
         folder.write_text("transcripts.tsv", _lines(data, words))
         folder.write_text("words.json", _json(data, words))
-        page = transcript_page(app, data, words, held_out, run.command_line)
-        folder.write_text("report.html", render(page))
+        found = f"{count_noun(sum(map(len, words)), 'word')} in {count_noun(len(data.files), 'recording')}"
+        quality = "word error unknown: no recordings were held out"
+        if held_out is not None:
+            quality = f"held-out word error {held_out.error_rate:.1%} of {count_noun(held_out.n_words, 'word')}"
+        run.write_report(folder, transcript_page(app, data, words, held_out), found, quality)
         run.record(
             recordings=len(data.files),
             with_transcript=len(known),
             words=sum(map(len, words)),
             held_out_word_error=None if held_out is None else round(held_out.error_rate, 4),
         )
-    found = f"{count_noun(sum(map(len, words)), 'word')} in {count_noun(len(data.files), 'recording')}"
-    quality = "word error unknown: no recordings were held out"
-    if held_out is not None:
-        quality = f"held-out word error {held_out.error_rate:.1%} of {count_noun(held_out.n_words, 'word')}"
     run.finish(found, quality, f"open {run.out / 'report.html'}; times are in {run.out / 'textgrids'}")
 
 
@@ -267,7 +263,7 @@ def _round_times(word: Any) -> dict[str, Any]:
     return {"name": word.name, "start": round(word.start, 4), "stop": round(word.stop, 4)}
 
 
-def transcript_page(app: Any, data: Recordings, words: list[Any], held_out: Any, command: Any = ()) -> Page:
+def transcript_page(app: Any, data: Recordings, words: list[Any], held_out: Any) -> Page:
     """The whole page."""
     facts: list[tuple[str, Any]] = [
         ("recordings", len(data.files)),
@@ -283,7 +279,6 @@ def transcript_page(app: Any, data: Recordings, words: list[Any], held_out: Any,
     sections += [
         Section("Words below spectrograms", _spectrograms(data, words)),
         Section("Transcripts", [_table(data, words)]),
-        Section("How to do it again", [Code(shlex.join(command) or "tacit transcribe FOLDER --transcripts TABLE")]),
     ]
     return Page("Transcripts", f"{len(data.files)} recordings", "", sections)
 

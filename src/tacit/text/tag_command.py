@@ -26,7 +26,7 @@ from tacit.commands import (
 )
 from tacit.data.lines import one_line
 from tacit.data.text_files import TextReader
-from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, confusion_chart, render
+from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, confusion_chart
 
 if TYPE_CHECKING:
     from tacit.text.raw_text import RawText
@@ -150,14 +150,14 @@ def tag(
                 sentences = [f"{i + 1}: {' '.join(own)}" for i, own in zip(asked.rows, words, strict=True)]
                 write_questions(folder, sentences, asked.usefulness, [" ".join(own) for own in asked.guesses])
         page = _page(tagger, scores, known, others, str(train), "" if test is None else str(test))
-        folder.write_text("report.html", render(page))
+        n_words = 0 if others is None else sum(map(len, others.words))
+        unit, group = ("time step", "sequence") if is_csv else ("word", "sentence")
+        found = f"tags of {count_noun(n_words, unit)}, learned from {count_noun(len(known.words), group)}"
+        quality = f"held-out {_describe_quality(scores, is_csv)}"
+        run.write_report(folder, page, found, quality)
         run.record(accuracy=scores.accuracy, baseline=scores.baseline, sentences=len(known.words))
         if scores.entities is not None and scores.entity_baseline is not None:
             run.record(entity_f1=scores.entities.overall.f1, entity_baseline=scores.entity_baseline.overall.f1)
-    n_words = 0 if others is None else sum(map(len, others.words))
-    unit, group = ("time step", "sequence") if is_csv else ("word", "sentence")
-    found = f"tags of {count_noun(n_words, unit)}, learned from {count_noun(len(known.words), group)}"
-    quality = f"held-out {_describe_quality(scores, is_csv)}"
     then = "" if others else "; tag other words with --predict FILE"
     run.finish(found, quality, f"open {run.out / 'report.html'}{then}")
 
@@ -294,10 +294,11 @@ def _tag_new(
         heads = [Column("tag"), Column("words", True), Column("share", True)]
         note = Prose("Nothing was learned in this run. The report of the run that learned the model has its quality.")
         sections = [Section("What was found", [facts, note]), Section("Tags", [Table(heads, rows)])]
-        folder.write_text("report.html", render(Page("Tags of words", f"{n_words:,} words", sections=sections)))
+        found, quality = f"tags of {count_noun(n_words, 'word')}", f"quality: see the report beside {model}"
+        page = Page("Tags of words", f"{n_words:,} words", sections=sections)
+        run.write_report(folder, page, found, quality)
         run.record(words=n_words, tags=dict(counts))
-    found = f"tags of {count_noun(n_words, 'word')}"
-    run.finish(found, f"quality: see the report beside {model}", f"open {run.out / 'predictions.tsv'}")
+    run.finish(found, quality, f"open {run.out / 'predictions.tsv'}")
 
 
 def _check_tags(sentences: Any, name: str, least: int = 2) -> None:

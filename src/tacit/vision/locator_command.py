@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shlex
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +27,6 @@ from tacit.commands import (
 )
 from tacit.data.arrays import Array
 from tacit.report import (
-    Code,
     Column,
     Facts,
     Figure,
@@ -40,7 +38,6 @@ from tacit.report import (
     Section,
     Table,
     histogram,
-    render,
 )
 from tacit.vision.box_formats.reading import WRITERS
 from tacit.vision.boxes import BoxTable, FoundBoxes, overlap
@@ -259,8 +256,7 @@ def _write(run: CommandRun, folder: Any, locator: Locator, result: Result, forma
     for name in ("coco", "csv", *formats):
         file, write = WRITERS[name]
         write(folder.path(file), table, boxes.scores, **({"sources": sources} if name == "csv" else {}))
-    page = locator_page(locator, result, command=run.command_line, was_cut=run.status)
-    folder.write_text("report.html", render(page))
+    run.write_report(folder, locator_page(locator, result, was_cut=run.status), *_describe(locator, result))
     facts = {"photos": len(photos.files), "left_out": photos.left_out, "method": locator.method_}
     facts["boxes"] = {name: sources.count(name) for name in ("drawn", "found")}
     if result.truth is not None:
@@ -272,6 +268,11 @@ def _finish(run: CommandRun, locator: Locator, result: Result, then: str = "") -
     photos = result.photos
     if photos.left_out:
         run.say(f"{count_noun(len(photos.left_out), 'file')} could not be read; the report lists what was left out")
+    run.finish(*_describe(locator, result), f"open {run.out / 'report.html'}{then}")
+
+
+def _describe(locator: Locator, result: Result) -> tuple[str, str]:
+    """What was found, and how good it is."""
     iou = locator.evidence_.get("held-out mean IoU")
     scores = {} if result.truth is None else result.evaluation()
     parts = [f"held-out mean IoU {iou:.2f}" if iou is not None else "held-out IoU unknown: too few drawn boxes"]
@@ -282,8 +283,8 @@ def _finish(run: CommandRun, locator: Locator, result: Result, then: str = "") -
     parts += [f"held-out label accuracy {accuracy:.1%}"] if np.isfinite(accuracy) else []
     parts += [f"mean IoU with the boxes of --evaluate {scores['mean IoU']:.2f}"] if "mean IoU" in scores else []
     n_boxes = len(result.boxes()[1])
-    boxes = f"{n_boxes:,} {'box' if n_boxes == 1 else 'boxes'} in {count_noun(len(photos.files), 'photo')}"
-    run.finish(boxes, ", ".join(parts), f"open {run.out / 'report.html'}{then}")
+    boxes = f"{n_boxes:,} {'box' if n_boxes == 1 else 'boxes'} in {count_noun(len(result.photos.files), 'photo')}"
+    return boxes, ", ".join(parts)
 
 
 def score_boxes(found: Array, truth: Array) -> dict[str, float]:
@@ -308,14 +309,13 @@ def _overlaps(found: Array, truth: Array) -> Array:
     return overlap(found[known], truth[known])
 
 
-def locator_page(locator: Locator, result: Result, command: Sequence[str] = (), was_cut: str = "done") -> Page:
+def locator_page(locator: Locator, result: Result, was_cut: str = "done") -> Page:
     """The page of a run.
 
     Parameters
     ----------
     locator : fitted
     result : photos, what was found in them, and what is known
-    command : the command line
     was_cut : how the run ended
     """
     photos, found, truth, drawn = result.photos, result.found, result.truth, result.drawn
@@ -341,8 +341,6 @@ def locator_page(locator: Locator, result: Result, command: Sequence[str] = (), 
         ]
     if photos.left_out:
         sections.append(Section("Left out", [Table([Column("file"), Column("why")], photos.left_out)]))
-    if command:
-        sections.append(Section("To do it again", [Code(shlex.join(command))]))
     banner = "" if was_cut == "done" else f"This run was {was_cut}: these are the best results until then."
     return Page("Objects located", f"{len(photos.files)} photos", banner, sections)
 

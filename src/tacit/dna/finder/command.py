@@ -191,7 +191,7 @@ def motif(
             [match_known(one.probabilities, library, finder.letters_) for one in finder.motifs_] if library else []
         )
         sites = files.list_sites(finder, data)
-        write_results(folder, finder, data, sites, matches, run.command_line)
+        found, quality = write_results(run, folder, finder, data, sites, matches)
         facts = [motif_facts(one, number, matches) for number, one in enumerate(finder.motifs_)]
         if n_asked is not None and finder.motifs_:
             doubts = find_doubtful_sites(finder, data, n_asked)
@@ -211,13 +211,11 @@ def motif(
     for warning in (length_warning(finder.length_area_), gc_warning(finder.gc_area_)):
         if warning:
             run.say(warning)
-    names = ", ".join(one.consensus for one in finder.motifs_)
-    found = f"{commands.count_noun(len(finder.motifs_), 'motif')} ({names})" if names else "no significant motif"
-    quality = f"held-out AUROC: {', '.join(f'{name} {area[0]:.3f}' for name, area in finder.evidence_.items())}"
     scan = f"search other sequences with: tacit scan {run.out / 'model.tacit'} SEQUENCES"
     if is_protein:
         scan = f"in Python, tacit.load({str(run.out / 'model.tacit')!r}) predicts other sequences"
-    run.finish(found, quality, f"open {run.out / 'report.html'}; {scan if names else 'try other widths: --width 6-14'}")
+    then = scan if finder.motifs_ else "try other widths: --width 6-14"
+    run.finish(found, quality, f"open {run.out / 'report.html'}; {then}")
 
 
 def _check_sets(paths: list[Path], genome: Path | None, options: Any) -> list[Path]:
@@ -263,12 +261,13 @@ def describe_match(best: Any) -> list[str]:
     return [text, f"  found  {found}".rstrip(), f"  known  {known}".rstrip()]
 
 
-def write_results(folder: Any, finder: Any, data: Any, sites: Any, matches: Any, command: list[str]) -> None:
-    """Write all files but run.json."""
+def write_results(
+    run: commands.CommandRun, folder: Any, finder: Any, data: Any, sites: Any, matches: Any
+) -> tuple[str, str]:
+    """Write all files but run.json; return what was found, and how good it is."""
     from tacit.dna.finder import files
     from tacit.dna.finder.page import motif_page
     from tacit.dna.logos import logo_svg
-    from tacit.report import render
 
     folder.write_text("motifs.meme", files.meme_text(finder.motifs_))
     if finder.alphabet != "protein":  # the format has four rows
@@ -303,7 +302,15 @@ def write_results(folder: Any, finder: Any, data: Any, sites: Any, matches: Any,
         ]
         folder.write_text("matches.tsv", files.tsv(header, rows))
     finder.save(folder.path("model.tacit"))
-    folder.write_text("report.html", render(motif_page(finder, data, sites, matches=matches, command=command)))
+    names = ", ".join(one.consensus for one in finder.motifs_)
+    found = f"{commands.count_noun(len(finder.motifs_), 'motif')} ({names})" if names else "no significant motif"
+    quality = f"held-out AUROC: {', '.join(f'{name} {area[0]:.3f}' for name, area in finder.evidence_.items())}"
+    how = (
+        "The model is model.tacit: tacit scan finds its motifs in other sequences, and in Python tacit.load returns "
+        "an estimator."
+    )
+    run.write_report(folder, motif_page(finder, data, sites, matches=matches), found, quality, how)
+    return found, quality
 
 
 def _write_png(path: Path, one: Any, letters: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,7 +54,6 @@ def motif_page(
     sites: Sequence[tuple[Any, ...]],
     *,
     matches: Sequence[Sequence[Match]] = (),
-    command: Sequence[str] = (),
 ) -> Page:
     """The whole page."""
     found = finder.motifs_
@@ -65,7 +63,6 @@ def motif_page(
         Section("What was found", _show_motifs(finder, sites, matches, data)),
         Section("How sure is it", _show_quality(finder)),
         Section("How it was learned", _show_learning(finder)),
-        Section("How to do it again", _show_command(command)),
     ]
     return Page("Motifs", subtitle, _STOPPED.get(finder.status_, ""), sections)
 
@@ -265,15 +262,6 @@ def _show_learning(finder: Any) -> list[Any]:
         return [facts]
     chart = line_chart(curves, "step", "objective", whole_x=True)
     return [Row([facts, Figure(chart, "The objective on the training part: the best start of every motif.")])]
-
-
-def _show_command(command: Sequence[str]) -> list[Any]:
-    blocks: list[Any] = [Code(shlex.join(command))] if command else []
-    text = (
-        "run.json has the versions, the seed and the checksums of the input files. The model is model.tacit: tacit "
-        "scan finds its motifs in other sequences, and in Python tacit.load returns an estimator."
-    )
-    return [*blocks, Prose(text)]
 
 
 def _roc(score: Array, labels: Array) -> tuple[Array, Array]:

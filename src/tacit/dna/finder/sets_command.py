@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from tacit.dna.finder.known import check_known, match_known
 from tacit.dna.finder.sets import Cell, SharedMotif, compare_sets, merge_motifs
 from tacit.dna.logos import logo_svg
 from tacit.dna.sequences import ALPHABETS
-from tacit.report import Code, Column, Facts, Figure, Notice, Page, Prose, Row, Section, Table, render
+from tacit.report import Column, Facts, Figure, Notice, Page, Prose, Row, Section, Table
 from tacit.report.page import show_number
 from tacit.runtime import Status
 
@@ -83,7 +82,7 @@ def find_in_sets(
                 [match_known(m.probabilities, library, finder.letters_) for m in finder.motifs_] if library else []
             )
             sites = files.list_sites(finder, one)
-            write_results(Nested(folder, names[i]), finder, one, sites, matches, run.command_line)
+            write_results(run, Nested(folder, names[i]), finder, one, sites, matches)
             if finder.status_ is Status.INTERRUPTED:
                 break
         names, sets = names[: len(finders)], sets[: len(finders)]
@@ -94,8 +93,11 @@ def find_in_sets(
         )
         folder.write_text("motifs_by_set.tsv", _table_text(rows, cells, names))
         folder.write_text("motifs.meme", files.meme_text([row.motif for row in rows]))
-        page = sets_page(rows, cells, names, [len(one) for one in sets], against, matches, run.command_line)
-        folder.write_text("report.html", render(page))
+        found = f"{commands.count_noun(len(rows), 'motif')} in {commands.count_noun(len(names), 'set')}"
+        quality = f"{sum(len(row.found_in) > 1 for row in rows)} of them in more than one set"
+        page = sets_page(rows, cells, names, [len(one) for one in sets], against, matches)
+        how = "Every set has a folder of its own with its report, model.tacit and files of sites."
+        run.write_report(folder, page, found, quality, how)
         run.record(
             sets=[{"name": name, "sequences": len(one)} for name, one in zip(names, sets, strict=True)],
             motifs=[
@@ -110,10 +112,8 @@ def find_in_sets(
         run.say(f"motif {k + 1}: {row.motif.consensus}  E = {row.motif.e_value:.2g} in {names[row.home]}; {shares}")
         for text in describe_match(matches[k][0]) if matches else ():
             run.say(f"  {text}")
-    found = f"{commands.count_noun(len(rows), 'motif')} in {commands.count_noun(len(names), 'set')}"
-    several = sum(len(row.found_in) > 1 for row in rows)
     next_step = f"open {run.out / 'report.html'}; the report of a set is in its folder"
-    run.finish(found, f"{several} of them in more than one set", next_step)
+    run.finish(found, quality, next_step)
 
 
 def _positives(data: files.MotifInput) -> Any:
@@ -152,7 +152,6 @@ def sets_page(
     sizes: Sequence[int],
     against: str,
     matches: Sequence[Any],
-    command: Sequence[str],
 ) -> Page:
     """The page of all sets: a table of motifs and sets, and a logo of each motif."""
     negatives = "shuffles of the set" if against == "shuffles" else "the sequences of the other sets"
@@ -181,14 +180,7 @@ def sets_page(
             figure = Figure(logo_svg(p, q, standalone=False, letters=letters), text)
             shown = [_show_cell(cell, i in row.found_in) for i, cell in enumerate(cells[k])]
             found.append(Row([figure, Facts(list(zip(names, shown, strict=True)))]))
-    again: list[Any] = [Prose("Every set has a folder of its own with its report, model.tacit and files of sites.")]
-    if command:
-        again.insert(0, Code(shlex.join(command)))
-    sections = [
-        Section("What was asked", [facts]),
-        Section("What was found", found),
-        Section("How to do it again", again),
-    ]
+    sections = [Section("What was asked", [facts]), Section("What was found", found)]
     return Page("Motifs of many sets", f"{len(rows)} motifs in {len(names)} sets", "", sections)
 
 

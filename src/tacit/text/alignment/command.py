@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +23,7 @@ from tacit.commands import (
     model_option,
     run_options,
 )
-from tacit.report import Code, Column, Facts, Figure, Notice, Page, Prose, Section, Table, bar_chart, render
+from tacit.report import Column, Facts, Figure, Notice, Page, Prose, Section, Table, bar_chart
 
 EXAMPLES = examples(
     "tacit align text.en-fr --out links",
@@ -84,8 +83,11 @@ def align(
             aligner.save(folder.path("model.tacit"))
         else:
             aligner.links_, aligner.scores_ = aligner.predict_scores(sources, targets)
-        page = align_page(aligner, sources, targets, known, command=run.command_line, model=model)
-        folder.write_text("report.html", render(page))
+        quality = f"{aligner.accuracy_:.1%} accuracy on re-paired training sentences; no gold links were held out"
+        if aligner.held_out_ is not None:
+            quality = f"held-out alignment error rate {aligner.held_out_['error_rate']:.3f}"
+        found = f"{count_noun(len(aligner.links_.values), 'link')} in {count_noun(len(sources), 'sentence pair')}"
+        run.write_report(folder, align_page(aligner, sources, targets, known, model=model), found, quality)
         folder.write_text("links.txt", format_links(aligner.links_, first))
         run.record(
             links=len(aligner.links_.values),
@@ -93,10 +95,6 @@ def align(
             accuracy=aligner.accuracy_,
             held_out=aligner.held_out_,
         )
-    quality = f"{aligner.accuracy_:.1%} accuracy on re-paired training sentences; no gold links were held out"
-    if aligner.held_out_ is not None:
-        quality = f"held-out alignment error rate {aligner.held_out_['error_rate']:.3f}"
-    found = f"{count_noun(len(aligner.links_.values), 'link')} in {count_noun(len(sources), 'sentence pair')}"
     run.finish(found, quality, f"open {run.out / 'report.html'}; the links are in {run.out / 'links.txt'}")
 
 
@@ -126,7 +124,6 @@ def align_page(
     target: Sequence[Sequence[str]],
     gold: Sequence[Any] | None = None,
     *,
-    command: Sequence[str] = (),
     model: Path | None = None,
 ) -> Page:
     """The whole page; ``model`` is the file of the model if nothing was learned."""
@@ -144,7 +141,6 @@ def align_page(
             Section("Alignments to look at", _matrices(aligner, source, target, gold)),
             Section("Words that were linked", [_table(aligner, source, target)]),
             Section("Features with the largest weights", [_weights(aligner)]),
-            Section("How to do it again", [Code(shlex.join(command) or "tacit align FILE --out FOLDER")]),
         ],
     )
 

@@ -24,7 +24,7 @@ from tacit.commands import (
     run_options,
 )
 from tacit.data.arrays import Array
-from tacit.report import Column, Facts, Figure, Notice, Page, Prose, Section, Table, render
+from tacit.report import Column, Facts, Figure, Notice, Page, Prose, Section, Table
 from tacit.text.documents import Document
 from tacit.text.raw_text import RawText, is_raw_text, read_raw_text, stand_off
 
@@ -144,17 +144,22 @@ def coref(
             "mentions resolved": sum(map(len, resolved)),
             "learner": resolver.learner,
         }
-        folder.write_text(REPORT, render(coreference_page(resolver, resolved, facts)))
+        quality = _describe_quality(resolver)
+        mentions_of = count_noun(facts["mentions resolved"], "mention")
+        summary = f"clusters of {mentions_of} in {count_noun(len(found), 'file')}"
+        run.write_report(folder, coreference_page(resolver, resolved, facts), summary, quality)
         run.record(held_out=resolver.held_out_, **{name.replace(" ", "_"): value for name, value in facts.items()})
-    quality = "held-out quality unknown: too few documents to hold some out"
-    if scores := resolver.held_out_:
-        quality = f"held-out CoNLL score {100 * scores['conll']:.1f}, pairwise loss {100 * scores['pairwise']:.1f} %"
-        if "mention f1" in scores:
-            quality += (
-                f"; F1 of mentions {scores['mention f1']:.3f}, CoNLL {100 * scores['gold conll']:.1f} with true ones"
-            )
-    summary = f"clusters of {count_noun(facts['mentions resolved'], 'mention')} in {count_noun(len(found), 'file')}"
     run.finish(summary, quality, f"open {run.out / REPORT}; the clusters are in the files of {run.out}")
+
+
+def _describe_quality(resolver: CoreferenceResolver) -> str:
+    scores = resolver.held_out_
+    if not scores:
+        return "held-out quality unknown: too few documents to hold some out"
+    text = f"held-out CoNLL score {100 * scores['conll']:.1f}, pairwise loss {100 * scores['pairwise']:.1f} %"
+    if "mention f1" in scores:
+        text += f"; F1 of mentions {scores['mention f1']:.3f}, CoNLL {100 * scores['gold conll']:.1f} with true ones"
+    return text
 
 
 def _choose_mentions(

@@ -84,13 +84,14 @@ def parse(
         folder.write_text("scores.tsv", _score_lines(found.scores))
         others = None if sentences is None else _parse_to_file(folder, parser, sentences)
         names = ", ".join(map(str, train))
-        folder.write_text("report.html", render(_page(parser, found, len(known), names, test, others)))
+        parsed = f"trees of {count_noun(0 if others is None else len(others.trees), 'sentence')}, "
+        summary = f"{parsed}learned from {count_noun(len(known), 'tree')}"
+        quality = f"held-out {_quality(found.scores)}"
+        run.write_report(folder, _page(parser, found, len(known), names, test, others), summary, quality)
         overall = found.scores.overall
         run.record(f1=overall.f1, precision=overall.precision, recall=overall.recall, trees=len(known))
-    parsed = f"trees of {count_noun(0 if others is None else len(others.trees), 'sentence')}, "
     then = "" if others else "; parse other sentences with --predict FILE"
-    learned = f"learned from {count_noun(len(known), 'tree')}"
-    run.finish(parsed + learned, f"held-out {_quality(found.scores)}", f"open {run.out / 'report.html'}{then}")
+    run.finish(summary, quality, f"open {run.out / 'report.html'}{then}")
 
 
 def read_sentences(path: Path) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from markupsafe import Markup, escape
 
 from tacit import commands
 from tacit.data.lines import json_line
-from tacit.report import Code, Column, Facts, Figure, Page, Prose, Section, Table, render
+from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table
 
 if TYPE_CHECKING:
     from tacit.text.sentences.finder import Decision
@@ -74,14 +73,14 @@ def reasons(run: commands.CommandRun, documents: Path, model: Path | None, n_ask
                 _write_questions(folder, finder, data, known, n_asked, run.seed)
         found = finder.reasons(data.documents)
         folder.write_text("reasons.jsonl", "".join(_line(data, i, decision) for i, decision in enumerate(found)))
-        folder.write_text("report.html", render(reasons_page(finder, data, found, command=run.command_line)))
+        quality = "held-out accuracy unknown: too few documents to hold some out"
+        if finder.held_out_ is not None:
+            scores = ", ".join(f"{name} {value:.3f}" for name, value in finder.held_out_.items())
+            quality = f"held-out accuracy: {scores}"
+        chosen = sum(len(decision.reasons) for decision in found)
+        summary = f"{commands.count_noun(chosen, 'decisive sentence')} in {commands.count_noun(len(found), 'document')}"
+        run.write_report(folder, reasons_page(finder, data, found), summary, quality)
         run.record(documents=len(data.documents), labelled=len(known), held_out=finder.held_out_)
-    quality = "held-out accuracy unknown: too few documents to hold some out"
-    if finder.held_out_ is not None:
-        scores = ", ".join(f"{name} {value:.3f}" for name, value in finder.held_out_.items())
-        quality = f"held-out accuracy: {scores}"
-    chosen = sum(len(decision.reasons) for decision in found)
-    summary = f"{commands.count_noun(chosen, 'decisive sentence')} in {commands.count_noun(len(found), 'document')}"
     run.finish(summary, quality, f"open {run.out / 'report.html'}; all sentences are in {run.out / 'reasons.jsonl'}")
 
 
@@ -118,7 +117,7 @@ MAX_SENTENCES = 200
 MAX_TABLE_ROWS = 500
 
 
-def reasons_page(finder: Any, data: DocumentFile, found: Sequence[Decision], *, command: Sequence[str] = ()) -> Page:
+def reasons_page(finder: Any, data: DocumentFile, found: Sequence[Decision]) -> Page:
     """The whole page."""
     known = sum(label is not None for label in data.labels)
     banner = "Interrupted: this is the best model so far." if finder.status_.value == commands.INTERRUPTED else ""
@@ -151,7 +150,6 @@ def reasons_page(finder: Any, data: DocumentFile, found: Sequence[Decision], *, 
             Section("Documents and their decisive sentences", [legend, *figures]),
             Section("All documents", [_table(data, found)]),
             Section("Words with the largest weights", [_words(finder)]),
-            Section("How to do it again", [Code(shlex.join(command) or "tacit reasons FILE.jsonl --out reasons")]),
         ],
     )
 

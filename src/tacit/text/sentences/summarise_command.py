@@ -9,7 +9,7 @@ import click
 
 from tacit import commands
 from tacit.data.lines import json_line
-from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, render
+from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table
 
 EXAMPLES = commands.examples(
     "tacit summarise articles.jsonl --share 0.2 --out summaries",
@@ -58,10 +58,10 @@ def summarise(run: commands.CommandRun, documents: Path, model: Path | None, **o
         entries = zip(data.names, found, texts, strict=True)
         lines = [json_line({"id": name, "sentences": chosen, "summary": text}) for name, chosen, text in entries]
         folder.write_text("summaries.jsonl", "".join(line + "\n" for line in lines))
-        folder.write_text("report.html", render(_page(summariser, data, found, model)))
+        quality = f"quality: see the report beside {model}" if model is not None else _describe_quality(summariser)
+        summary = f"summaries of {commands.count_noun(len(found), 'document')}"
+        run.write_report(folder, _page(summariser, data, found, model), summary, quality)
         run.record(documents=len(data.documents), held_out=summariser.held_out_)
-    quality = f"quality: see the report beside {model}" if model is not None else _describe_quality(summariser)
-    summary = f"summaries of {commands.count_noun(len(found), 'document')}"
     run.finish(summary, quality, f"open {run.out / 'report.html'}; all summaries are in {run.out / 'summaries.jsonl'}")
 
 

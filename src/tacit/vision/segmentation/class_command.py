@@ -24,7 +24,6 @@ from tacit.report import (
     Section,
     Table,
     confusion_chart,
-    render,
 )
 from tacit.vision.photos import pillow, read_image
 from tacit.vision.plots import as_png, draw_classes
@@ -58,20 +57,18 @@ def segment_classes(run: Any, data: ClassImages, others: list[Path] | None, inpu
             write_class_mask(out.path(f"masks/{file.stem}.png"), mask, data.table)
         app.save(out.path("model.tacit"))
         out.write_text("areas.csv", areas_csv(files, masks, classes.names))
-        out.write_text("report.html", render(classes_page(app, data, files, masks)))
         n_masks = sum(mask is not None for mask in data.masks)
         accuracy, iou = (None if value != value else round(value, 4) for value in (app.accuracy_, app.iou_))
         run.record(
             images=len(data.files), with_mask=n_masks, masks_written=len(masks), classes=classes.size, C=app.C_,
             weak=app.weak_, accuracy=accuracy, iou=iou,
         )  # fmt: skip
-    summary = (
-        f"{commands.count_noun(len(masks), 'mask')} of {classes.size} classes, learned from {n_masks} masks among "
-    )
-    summary += f"{len(data.files)} images"
-    quality = "held-out quality unknown: too few masks to hold some out"
-    if accuracy is not None:
-        quality = f"held-out masks: {app.accuracy_:.1%} of pixels right, mean IoU {app.iou_:.1%}"
+        summary = f"{commands.count_noun(len(masks), 'mask')} of {classes.size} classes, learned from {n_masks} masks "
+        summary += f"among {commands.count_noun(len(data.files), 'image')}"
+        quality = "held-out quality unknown: too few masks to hold some out"
+        if accuracy is not None:
+            quality = f"held-out masks: {app.accuracy_:.1%} of pixels right, mean IoU {app.iou_:.1%}"
+        run.write_report(out, classes_page(app, data, files, masks), summary, quality)
     run.finish(summary, quality, f"open {run.out / 'report.html'} and check the masks in {run.out / 'masks'}")
 
 

@@ -16,7 +16,7 @@ from tacit.data.parameters import shorten
 from tacit.data.reading import find_folder
 from tacit.data.text_files import read_csv
 from tacit.learners.asking import Questions
-from tacit.report import Column, Facts, Figure, Notice, Page, Picture, Prose, Row, Section, Table, line_chart, render
+from tacit.report import Column, Facts, Figure, Notice, Page, Picture, Prose, Row, Section, Table, line_chart
 from tacit.vision.box_files import boxes_coco, boxes_csv, boxes_voc
 from tacit.vision.boxes import BoxTable, match_rows, take_boxes
 from tacit.vision.photos import MAX_PIXELS, image_size, list_images, pillow, read_image
@@ -147,8 +147,13 @@ def segment(
         if n_asked is not None:
             asked = ask_for_masks(app, data, graphs, n_asked, run.seed)
             commands.write_questions(out, [data.files[i].name for i in asked.rows], asked.usefulness)
-        out.write_text("report.html", render(segment_page(app, small, graphs, completed, written)))
         n_masks = sum(mask is not None for mask in data.masks)
+        found = f"{commands.count_noun(len(written), 'mask')}, learned from {n_masks} masks among "
+        found += commands.count_noun(len(data.files), "image")
+        quality = "held-out quality unknown: too few masks to hold some out"
+        if not np.isnan(app.accuracy_):
+            quality = f"held-out masks: {app.accuracy_:.1%} of pixels right, IoU {app.iou_:.1%}"
+        run.write_report(out, segment_page(app, small, graphs, completed, written), found, quality)
         run.record(
             images=len(data.files),
             with_mask=n_masks,
@@ -158,10 +163,6 @@ def segment(
             accuracy=None if app.accuracy_ != app.accuracy_ else round(app.accuracy_, 4),
             iou=None if app.iou_ != app.iou_ else round(app.iou_, 4),
         )
-    found = f"{commands.count_noun(len(written), 'mask')}, learned from {n_masks} masks among {len(data.files)} images"
-    quality = "held-out quality unknown: too few masks to hold some out"
-    if not np.isnan(app.accuracy_):
-        quality = f"held-out masks: {app.accuracy_:.1%} of pixels right, IoU {app.iou_:.1%}"
     run.finish(found, quality, f"open {run.out / 'report.html'} and check the masks in {run.out / 'masks'}")
 
 

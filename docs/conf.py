@@ -1,5 +1,6 @@
 """How `make docs` builds these pages."""
 
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -53,23 +54,64 @@ def lay_out(app, what, name, obj, options, lines):
     """Turn the sections of a docstring into what Sphinx reads.
 
     Under "Parameters" and "Attributes", ``C : weight of the mean loss`` becomes an item
-    of a definition list; an example after them gets a title.
+    of a definition list, parameters with their types and defaults. An example after
+    them gets a title. The methods of a class, also inherited ones, come last.
     """
     out, in_fields, has_fields, has_example = [], False, False, False
+    kinds = describe_parameters(obj)
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         if line in ("Parameters", "Attributes") and following.startswith("----"):
             out.append(f".. rubric:: {line}")
             in_fields = has_fields = True
+            shown = kinds if line == "Parameters" else {}
         elif in_fields and line.startswith("----"):
             out.append("")
         elif has_fields and not has_example and line.startswith(">>>"):
             out += [".. rubric:: Example", "", line]
             in_fields, has_example = False, True
         elif in_fields and (field := re.match(r"([\w, ]+) : (.*)", line)):
-            out += [f"``{field[1]}``", f"    {field[2]}"]
+            names = [f"``{one}``{shown.get(one, '')}" for one in field[1].split(", ")]
+            out += [", ".join(names), f"    {field[2]}"]
         else:
             out.append(line)
+    if what == "class" and (methods := list_methods(obj)):
+        out += ["", ".. rubric:: Methods", "", ", ".join(methods), ""]
     lines[:] = out
+
+
+def describe_parameters(obj):
+    """Type and default of every parameter, as text that stands behind its name."""
+    try:
+        parameters = inspect.signature(obj).parameters.values()
+    except (TypeError, ValueError):
+        return {}
+    found = {}
+    for one in parameters:
+        kind = "" if one.annotation in (one.empty, "Any") else f" : *{one.annotation}*"
+        mark = "," if kind else " :"
+        default = (
+            "" if one.default is one.empty else f"{mark} default ``{one.default!r}``"
+        )
+        found[one.name] = kind + default
+    return found
+
+
+def list_methods(cls):
+    """Links to the public methods of a class, also to those inherited from tacit.
+
+    Left out are methods that scikit-learn generates, and those of the archive.
+    """
+    hidden = r"_|set_\w+_request$|check$|check_\w+|learned_attributes$"
+    owners = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__.startswith("tacit"):
+            own = {
+                n
+                for n in vars(base)
+                if not re.match(hidden, n) and callable(getattr(base, n))
+            }
+            owners |= dict.fromkeys(own, f"{base.__module__}.{base.__qualname__}")
+    return [f":py:meth:`{name}() <{owners[name]}.{name}>`" for name in sorted(owners)]
 
 
 def write_math(writer, node):

@@ -147,6 +147,7 @@ def test_concatenate_and_map():
         (lambda: Ragged.from_list([[[1.0, 2.0]], [[1.0]]]), "bag 1"),
         (lambda: Ragged.from_list([[[1.0, 2.0], [1.0]]]), "bag 0"),
         (lambda: Ragged.from_list([["a"]]), "bag 0"),
+        (lambda: Ragged.from_list([["the", "dog"]]), "WordFeatures"),
         (lambda: Ragged.from_list([1.0]), "1.0"),
         (lambda: Ragged.of(pa.array([[[1.0]], None])), "bag 1"),
         (lambda: Ragged.of(pa.array([[[1.0, 2.0]], [[1.0]]])), "bag 1"),

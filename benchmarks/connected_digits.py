@@ -25,7 +25,10 @@ SILENCE = (0.05, 0.3)
 HALF_WINDOW = 0.0125
 PENALTIES = (0.0, 20.0, 40.0, 80.0, 160.0)
 
+CRF_DIVIDED, CRF_CUT = "CRF of frames, strings divided equally", "CRF of frames, digits cut by hand"
 LEARNERS: dict[str, tuple[Any, tuple[float, ...]]] = {
+    CRF_DIVIDED: (lambda problem, C: HiddenCRF(problem, C=C, tol=1e-3, max_iter=60, verbose=0), (10.0, 100.0)),
+    CRF_CUT: (lambda problem, C: HiddenCRF(problem, C=C, tol=1e-3, max_iter=60, verbose=0), (10.0, 100.0)),
     "LatentSVM": (lambda problem, C: LatentSVM(problem, C=C, tol=1e-3, max_iter=15, verbose=0), (100.0, 1000.0)),
     "HiddenCRF": (lambda problem, C: HiddenCRF(problem, C=C, tol=1e-3, max_iter=60, verbose=0), (10.0, 100.0)),
 }
@@ -184,7 +187,35 @@ def _fit(
         return Loop(option).fit(singles[rows], digit[rows], strings)
     X = Ragged.concatenate([one.rich for one in strings])
     y = [digits for one in strings for digits in one.y]
-    return LEARNERS[name][0](Transcript(states=STATES, skips=1), option).fit(X, y)
+    hidden = None
+    if name == CRF_DIVIDED:
+        hidden = [_divide(digits, size) for digits, size in zip(y, X.lengths, strict=True)]
+    if name == CRF_CUT:
+        bounds = [own for one in strings for own in one.bounds]
+        hidden = [_cut_by_hand(*own) for own in zip(y, X.lengths, bounds, strict=True)]
+    return LEARNERS[name][0](Transcript(states=STATES, skips=1), option).fit(X, y, hidden=hidden)
+
+
+def _divide(digits: np.ndarray, size: int) -> np.ndarray:
+    """A state per frame: every digit has equally many frames, a ninth of them silence, the others for its states."""
+    path = np.full(size, 10 * STATES)
+    for digit, (begin, end) in zip(digits, pairwise(np.linspace(0, size, len(digits) + 1).astype(int)), strict=True):
+        first = begin + (end - begin) // (STATES + 1)
+        path[first:end] = _states_of(digit, end - first)
+    return path
+
+
+def _cut_by_hand(digits: np.ndarray, size: int, bounds: np.ndarray) -> np.ndarray:
+    """A state per frame: the frames of every recording divided equally among the states of its digit, else silence."""
+    path = np.full(size, 10 * STATES)
+    for digit, (begin, end) in zip(digits, bounds, strict=True):
+        first, last = (round((edge - HALF_WINDOW + FRAMES["step"] / 2) / FRAMES["step"]) for edge in (begin, end))
+        path[first:last] = _states_of(digit, last - first)
+    return path
+
+
+def _states_of(digit: int, size: int) -> np.ndarray:
+    return digit * STATES + np.rint(np.linspace(0, STATES - 1, size)).astype(int)
 
 
 def _segments(path: np.ndarray) -> np.ndarray:

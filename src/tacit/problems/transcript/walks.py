@@ -116,7 +116,7 @@ def sum_walks(
     for e in range(steps.size):
         ways[e] = math.exp(steps[e] - top)
     table, tops = np.empty((longest, room)), np.empty(longest)
-    weight = np.empty(room)
+    weights = np.empty((longest, room))  # exponentials of the table, relative to the highest of each frame
     now_share, before_share = np.zeros(room), np.zeros(room)
     for s in range(starts.size - 1):
         begin, size = starts[s], starts[s + 1] - starts[s]
@@ -125,6 +125,7 @@ def sum_walks(
         for t in range(size):
             row, now, before = unary[begin + t], table[t], table[t - 1]
             must = known[begin + t] if known.size else -1
+            weight = weights[t - 1]
             if t > 0:
                 for j in range(n):
                     weight[j] = math.exp(before[j] - tops[t - 1]) if before[j] > -np.inf else 0.0
@@ -180,11 +181,9 @@ def sum_walks(
         for j in range(n):
             now_share[j] /= total
         for t in range(size - 1, -1, -1):
-            out, before = nodes[begin + t], table[t - 1]
+            out, before, weight = nodes[begin + t], table[t - 1], weights[t - 1]
             for j in range(n):
                 before_share[j] = 0.0
-                if t > 0:
-                    weight[j] = math.exp(before[j] - tops[t - 1]) if before[j] > -np.inf else 0.0
             for j in range(n):
                 share = now_share[j]
                 if share < TINY_SHARE:

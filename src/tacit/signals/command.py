@@ -112,6 +112,7 @@ def transcribe(
     run.check_options(app)
     with run.writing(transcripts, model) as folder:
         data = read_recordings(recordings, transcripts)
+        _refuse_short(app, data)
         known = [i for i, own in enumerate(data.words) if own is not None]
         held_out = None
         if model is None:
@@ -150,7 +151,6 @@ def _learn(run: CommandRun, app: Any, data: Recordings, known: list[int], table:
         raise ValueError(
             f"{table} has transcripts of {len(known)} recordings with fewer than two different words; add more"
         )
-    _refuse_short(app, data, known)
     given = [data.signals[i] for i in known], [data.words[i] for i in known], data.rate
     groups = None if data.speakers is None else [data.speakers[i] for i in known]
     run.note(f"learning from {len(known)} recordings")
@@ -160,15 +160,19 @@ def _learn(run: CommandRun, app: Any, data: Recordings, known: list[int], table:
     return held_out
 
 
-def _refuse_short(app: Any, data: Recordings, known: list[int]) -> None:
-    """Refuse transcripts that need more frames than their recordings have, by the name of the file."""
+def _refuse_short(app: Any, data: Recordings) -> None:
+    """Refuse recordings with fewer frames than their words take, or than one word takes, by the name of the file."""
+    from tacit.signals.transcriber import WINDOW
+
     least = 1 + -(-(app.states - 1) // 2)
-    for i in known:
-        frames, size = int(data.signals[i].size / data.rate / app.step), len(data.words[i] or ())
+    window, hop = round(WINDOW * data.rate), round(app.step * data.rate)
+    for file, signal, words in zip(data.files, data.signals, data.words, strict=True):
+        frames, size = max(0, (signal.size - window) // max(hop, 1) + 1), len(words or [""])
         if frames < least * size:
             raise ValueError(
-                f"{quote(data.files[i])} has {frames} frames, but {size} words with {app.states} states each take "
-                f"{least * size}; lower --states or --step, or correct the transcript"
+                f"{quote(file)} lasts {signal.size / data.rate:.3g} s and has {count_noun(frames, 'frame')}, but "
+                f"{count_noun(size, 'word')} with {app.states} states each take {least * size}; lower --states or "
+                "--step, correct the transcript, or leave the recording out"
             )
 
 
@@ -322,7 +326,7 @@ def _spectrograms(data: Recordings, words: list[Any]) -> list[Any]:
         columns = np.arange(PICTURE_WIDTH) * shade.shape[1] // PICTURE_WIDTH
         picture = np.repeat(np.round(255 * shade[:, columns]).astype(np.uint8), 3, axis=0)
         seconds = data.signals[i].size / data.rate
-        caption = f"{data.files[i].name}: {' '.join(word.name for word in words[i])}"
+        caption = f"{data.files[i].name}, {seconds:.2f} s: {' '.join(word.name for word in words[i])}"
         found.append(Figure(words_svg(words[i], seconds, picture), caption))
     return found
 

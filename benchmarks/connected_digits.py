@@ -27,7 +27,7 @@ HALF_WINDOW = 0.0125
 PENALTIES = (0.0, 20.0, 40.0, 80.0, 160.0)
 CRF_DIVIDED, CRF_CUT = "CRF of frames, strings divided equally", "CRF of frames, recordings cut"
 
-"CRF of frames, strings divided equally", "CRF of frames, digits cut by hand"
+
 def _crf(problem: Transcript, C: float) -> HiddenCRF:
     return HiddenCRF(problem, C=C, tol=1e-3, max_iter=60, verbose=0)
 
@@ -64,12 +64,13 @@ def run() -> Page:
         "the digits, not their times. Frames as in spoken_digits.md. Transcript has 8 states per digit, skips=1 and "
         "silence. The HMM: one Gaussian HMM per digit (hmmlearn, the same topology) trained on single recordings of "
         "the training part, joined in a loop with a silence state, whose mean and variance come from the silence of "
-        "the training strings; its insertion penalty and every C are chosen on another fold or speaker of the training "
-        "part. A CRF of frames has one state per frame given in training: it is HiddenCRF on Transcript with all alignments "
-        "known, a conditional random field over the states of the same automaton, decoded by dynamic programming over "
-        "all transcripts. 'Divided equally': every digit of a training string has equally many frames, a ninth of them "
-        "silence, the others divided among its states. 'Recordings cut': the frames of every recording are divided "
-        "among the states of its digit, and the others are silence; it knows what the HMM knows. Word error (%) by edit distance; boundary error: median distance (ms) of begins and ends of digits "
+        "the training strings; its insertion penalty and every C are chosen on another fold or speaker of the "
+        "training part. A CRF of frames learns from one state per frame: it is HiddenCRF on Transcript with all "
+        "alignments given, so a conditional random field over the states of the same automaton, decoded by dynamic "
+        "programming over all transcripts. 'Strings divided equally': every digit of a training string has equally "
+        "many frames, a ninth of them silence, the others divided among its states. 'Recordings cut': the frames of "
+        "every recording are divided among the states of its digit, and the others are silence; it knows what the HMM "
+        "knows. Word error (%) by edit distance; boundary error: median distance (ms) of begins and ends of digits "
         "from those of the recordings, the digits of test strings given. Equal division knows their number alone. Aim: "
         "word error below half of the HMM's, median boundary error at most 40 ms.",
         ["model", "word error, random folds", "ms", "word error, speaker left out", "ms", "chosen", "CPU s per fit"],

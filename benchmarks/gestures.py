@@ -79,7 +79,7 @@ def run() -> Page:
 
 
 def read_ts(path: Path) -> tuple[list[np.ndarray], np.ndarray]:
-    """Sequences, (frames, numbers), and labels of a .ts file: a line per sequence, dimensions and label after colons."""
+    """Sequences, (frames, numbers), and labels of a .ts file: a line per sequence, numbers and label after colons."""
     X, y = [], []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line and line[0] not in "#@":
@@ -102,13 +102,11 @@ def _frames(folder: Path, has_squares: bool) -> list[tuple[Any, np.ndarray]]:
 
 
 def _measure(grid: dict[str, Sequence[Any]], make: Callable[..., Any], train: Any, test: Any) -> tuple[Any, ...]:
-    """Test error of the setting that cross-validation on the training data chose, the setting, and seconds of the fit."""
+    """Test error of the setting that cross-validation on training data chose, the setting, and seconds of the fit."""
     settings = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
     X, y = train
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(np.zeros(len(y)), y))
-    lost = [
-        sum(float(np.sum(make(**one).fit(X[a], y[a]).predict(X[b]) != y[b])) for a, b in folds) for one in settings
-    ]
+    lost = [sum(float(np.sum(make(**one).fit(X[a], y[a]).predict(X[b]) != y[b])) for a, b in folds) for one in settings]
     best = settings[int(np.argmin(lost))]
     began = time.process_time()
     model = make(**best).fit(X, y)

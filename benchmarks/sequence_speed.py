@@ -37,8 +37,8 @@ KERNELS: dict[str, str] = {
 def run() -> Page:
     page = Page(
         "Passes over a million frames",
-        f"{STATES} states, recordings of {LENGTH} frames, random scores, double precision. Bare loops are the textbook "
-        "algorithms under Numba, whose inner loops run over neighbours in memory: Viterbi with a table of pointers, and "
+        f"{STATES} states, recordings of {LENGTH} frames, random scores, double precision. Bare loops are the "
+        "textbook algorithms under Numba, whose inner loops run along rows: Viterbi with a table of pointers, and "
         "scaled forward–backward with probabilities of states and sums of those of pairs. They read scores of every "
         "frame and of every pair of states; so do the kernels of Chain and SequenceClass. Transcript follows the edges "
         "of its automaton. CPU seconds of one thread, the least of three. Must: best paths within 1.3 × of the bare "
@@ -48,11 +48,9 @@ def run() -> Page:
     with threadpool_limits(1):
         seconds = [interleave(_calls(size), rounds=3, clock=time.process_time) for size in SIZES]
     for name, reference in KERNELS.items():
-        least = [min(times[name]) for times in seconds]
-        times = ratio(seconds[-1], name, reference)
-        page.rows.append(
-            (name, *(f"{one:.3f}" for one in least), f"{least[1] / least[0]:.1f}", "–" if name == reference else f"{times:.2f}")
-        )
+        small, large = (min(times[name]) for times in seconds)
+        times = "–" if name == reference else f"{ratio(seconds[-1], name, reference):.2f}"
+        page.rows.append((name, f"{small:.3f}", f"{large:.3f}", f"{large / small:.1f}", times))
     return page
 
 

@@ -102,7 +102,7 @@ def transcribe(
     others. With --model nothing is learned. Writes transcripts.tsv, words.ctm, a TextGrid per recording, words.json,
     model.tacit, report.html and run.json.
     """
-    from tacit.signals.timings import format_ctm, format_textgrid
+    from tacit.signals.files import format_ctm, format_textgrid
     from tacit.signals.transcriber import Transcriber
 
     if transcripts is None and model is None:
@@ -189,7 +189,7 @@ def _refuse_unknown(app: Any, data: Recordings, known: list[int]) -> None:
 
 def read_recordings(folder: Path, table: Path | None = None) -> Recordings:
     """Read all wav files of a folder, and transcripts and speakers from a table with tabs between its fields."""
-    from tacit.signals.wav import read_wav
+    from tacit.signals.files import read_wav
 
     files = sorted(file for file in folder.iterdir() if file.suffix.lower() == ".wav")
     if not files:
@@ -334,7 +334,7 @@ def _spectrograms(data: Recordings, words: list[Any]) -> list[Any]:
 def words_svg(words: list[Any], seconds: float, picture: Array) -> Markup:
     """The spectrogram of a recording with its words below, by time; all text is escaped.
 
-    >>> from tacit.signals.transcriber import Word
+    >>> from tacit.signals.files import Word
     >>> svg = words_svg([Word("<b>", 0.1, 0.4)], 1.0, np.zeros((4, 100), np.uint8))
     >>> "<b>" in svg, "&lt;b&gt;" in svg
     (False, True)

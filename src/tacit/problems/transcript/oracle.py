@@ -19,9 +19,8 @@ from tacit.problems.row_sums import sum_rows
 from tacit.problems.transcript.automata import expand, line_segments
 from tacit.problems.transcript.edits import edit_distances
 from tacit.problems.transcript.packed import MEAN_ROUNDS, Known, PackedTranscripts, inside_frames
-from tacit.problems.transcript.ranking import best_few_walks
 from tacit.problems.transcript.reading import read_transcripts
-from tacit.problems.transcript.walks import sum_walks
+from tacit.problems.transcript.walks import best_few_walks, sum_walks
 
 MAX_LINKS = 1 << 28
 """Links that the lists of the best few transcripts of one recording may have (1 GB)."""

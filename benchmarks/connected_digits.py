@@ -39,7 +39,7 @@ LEARNERS: dict[str, tuple[Any, tuple[float, ...]]] = {
         lambda problem, C: LatentSVM(problem, C=C, tol=1e-3, max_iter=15, verbose=0),
         (10.0, 100.0, 1000.0),
     ),
-    "HiddenCRF": (_crf, (1.0, 10.0, 100.0)),
+    "HiddenCRF": (_crf, (10.0, 100.0)),
 }
 
 

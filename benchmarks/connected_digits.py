@@ -37,7 +37,7 @@ LEARNERS: dict[str, tuple[Any, tuple[float, ...]]] = {
     CRF_CUT: (_crf, (0.01, 0.1, 1.0)),
     "LatentSVM": (
         lambda problem, C: LatentSVM(problem, C=C, tol=1e-3, max_iter=15, verbose=0),
-        (10.0, 100.0, 1000.0),
+        (100.0, 1000.0),
     ),
     "HiddenCRF": (_crf, (10.0, 100.0)),
 }
@@ -102,6 +102,12 @@ def run() -> Page:
         "warped frequencies was begun after this table and stopped: the HMM then had 30.0 % word errors.",
         "Met in random folds by LatentSVM, in words and times. Missed with a speaker left out: neither learner has "
         "half of the HMM's word error. The HMM knows single recordings and silence.",
+        "The CRFs of frames came last; C = 10 and 100 were seen on one third against another first, and had more "
+        "errors there. The rows of the HMM and of equal division were measured again with them, and are the same as "
+        "before; those of LatentSVM and HiddenCRF are of the run before. With C = 10 as well, LatentSVM has 1.3 % and "
+        "31 ms in random folds.",
+        "MinEntropySVM is not in the table. Its search visits up to 64 transcripts per string and pass: 40 strings "
+        "took 5.8 CPU seconds (order 1, 6,924 frames), and 36 of the 40 searches were still open.",
         "Features are normalised over all strings of a speaker, without labels, as in spoken_digits.md.",
     ]
     return page

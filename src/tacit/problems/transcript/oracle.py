@@ -150,7 +150,7 @@ class TranscriptOracle(SearchesEntropy, PackedTranscripts):
 
     def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
         """See `tacit.oracle.capabilities.RanksOutputs`: the k best transcripts of every recording, the best first, each
-        in its best alignment. O(frames · edges · k) time at least, and O(longest · nodes · k) memory."""
+        in its best alignment. O(frames · edges · k²) time at most, and O(longest · nodes · k) memory."""
         longest = int(np.diff(self._starts(rows)).max())
         most = max(1, MAX_LINKS // (longest * self._all.state.size))
         if k > most:

@@ -27,7 +27,7 @@ from benchmarks.spoken_digits import (
 from tacit.signals import cut_frames
 
 PATHS = {"C": (0.01, 0.1, 1.0, 10.0), "states": STATES}
-SHOWN = "LatentSVM", "LatentSVM, smooth start", "MinEntropySVM, order 1"
+SHOWN = "LatentSVM", "LatentSVM, smooth start"
 
 
 def run() -> Page:

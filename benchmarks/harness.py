@@ -61,15 +61,17 @@ def keep(benchmark: str, key: Sequence[Any], measure: Callable[[], Sequence[Any]
     return list(kept[name])
 
 
-def interleave(calls: Mapping[str, Callable[[], Any]], rounds: int = 20) -> dict[str, list[float]]:
+def interleave(
+    calls: Mapping[str, Callable[[], Any]], rounds: int = 20, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, list[float]]:
     """Seconds of each call, one after the other in every round, after a round that warms up."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(rounds + 1):
         for name, call in calls.items():
-            began = time.perf_counter()
+            began = clock()
             call()
             if turn:
-                seconds[name].append(time.perf_counter() - began)
+                seconds[name].append(clock() - began)
     return seconds
 
 

@@ -177,10 +177,10 @@ def _means(frames: Ragged) -> np.ndarray:
 
 
 class GaussianHMMs:
-    """One left-to-right HMM per digit; the digit of the highest likelihood is predicted."""
+    """One HMM per label, left-to-right or ergodic; the label of the highest likelihood is predicted."""
 
-    def __init__(self, states: int) -> None:
-        self.states = states
+    def __init__(self, states: int, topology: str = "left-to-right") -> None:
+        self.states, self.topology = states, topology
 
     def fit(self, X: Ragged, y: np.ndarray) -> GaussianHMMs:
         from hmmlearn.hmm import GaussianHMM
@@ -193,6 +193,10 @@ class GaussianHMMs:
         for label in self.classes:
             own = [X[i] for i in np.flatnonzero(y == label)]
             values = np.vstack(own)
+            if self.topology == "ergodic":  # begins with k-means
+                model = GaussianHMM(k, "diag", n_iter=15, min_covar=0.01, random_state=0)
+                self.models.append(model.fit(values, [len(x) for x in own]))
+                continue
             state = np.concatenate([np.arange(len(x)) * k // len(x) for x in own])
             model = GaussianHMM(k, "diag", n_iter=15, init_params="", params="tmc", random_state=0)
             model.startprob_, model.transmat_ = np.eye(k)[0], ways / ways.sum(axis=1, keepdims=True)

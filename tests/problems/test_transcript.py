@@ -201,6 +201,40 @@ def test_the_best_few_transcripts_agree_with_enumeration(problem):
         assert [tuple(own[i]) for own, is_there in zip(ranks, found, strict=True) if is_there] == [y for y, _ in wished]
 
 
+@pytest.mark.parametrize("problem", Transcript.variants(), ids=str)
+def test_the_best_few_rivals_by_score_plus_loss_agree_with_enumeration(problem):
+    rng = np.random.default_rng(1)
+    example = problem.example(rng)
+    table = enumeration.Enumeration(example)
+    oracle = problem.bind(example.X, example.y, problem.schema(example.X, example.y)).exact()
+    w = rng.standard_normal(oracle.n_params)
+    _, value = oracle._rank_labels(w, 8, None, is_augmented=True)
+    for i, psi in enumerate(table.features):
+        best = {}
+        for (labels, h), score in zip(table.outputs[i], psi @ w, strict=True):
+            whole = score + example.loss(example.y[i], labels, h)
+            best[tuple(labels)] = max(whole, best.get(tuple(labels), -np.inf))
+        wished = sorted(best.values(), reverse=True)[:8]
+        assert value[i][: len(wished)] == pytest.approx(wished)
+        assert np.isneginf(value[i][len(wished) :]).all()
+
+
+def test_a_search_for_entropies_that_ends_early_gives_bounds(monkeypatch):
+    X, y, _ = recordings(6)
+    problem = Transcript(states=2)
+    oracle = problem.bind(X, y, problem.schema(X, y)).exact()
+    w = 0.3 * np.random.default_rng(0).standard_normal(oracle.n_params)
+    monkeypatch.setattr(type(oracle), "most_visited", 256)
+    whole = oracle.renyi_slacks(w, np.ones(6), 0.5)
+    monkeypatch.setattr(type(oracle), "first_visited", 1)
+    monkeypatch.setattr(type(oracle), "most_visited", 1)
+    early = oracle.renyi_slacks(w, np.ones(6), 0.5)
+    assert (early.bound > early.value + 1e-6).any()
+    assert (early.value <= whole.value + 1e-9).all()
+    assert (whole.bound <= early.bound + 1e-9).all()
+    assert (whole.value <= early.bound + 1e-9).all()
+
+
 def test_entropies_and_ranks_of_transcripts():
     X, y, _ = recordings(20)
     model = MinEntropySVM(Transcript(states=2), C=300, tol=0.05).fit(X, y)

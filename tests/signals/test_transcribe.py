@@ -138,6 +138,18 @@ def test_other_rates_and_stereo_are_refused(folder, tmp_path, capsys, rate, chan
     assert keyword in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("size", [0, 100, 400])
+def test_recordings_that_are_too_short_are_refused_by_name(folder, out, tmp_path, capsys, size):
+    (tmp_path / "in").mkdir()
+    wavfile.write(tmp_path / "in" / "a.wav", RATE, np.zeros(RATE, dtype=np.int16))
+    wavfile.write(tmp_path / "in" / "b.wav", RATE, np.zeros(size, dtype=np.int16))
+    (tmp_path / "t.tsv").write_text("file\ttranscript\na.wav\tlow mid\n")
+    sources = ["--transcripts", str(tmp_path / "t.tsv"), "--states", "6"], ["--model", str(out / "model.tacit")]
+    for source in sources if size < 400 else sources[:1]:
+        assert main(["transcribe", str(tmp_path / "in"), *source, "-o", str(tmp_path / "out")]) == 1
+        assert "b.wav" in capsys.readouterr().err
+
+
 def test_learning_needs_a_table_or_a_model(folder, tmp_path, capsys):
     assert main(["transcribe", str(folder[0]), "-o", str(tmp_path / "out")]) == 2
     assert "--transcripts" in capsys.readouterr().err

@@ -159,9 +159,6 @@ class SearchesEntropy(PartsOracle):
     def _sum_truth(self, w: Array, power: float, coef: Any, rows: Rows) -> Any:
         return cast(SumsOutputs, self).expectations(w, rows, truth=coef, power=power)
 
-    def _numbers(self, rows: Rows) -> Array:
-        return np.arange(self.n_samples)[slice(None) if rows is None else rows]
-
 
 def read_alpha(problem: str, alpha: Order) -> float:
     """The order of Rényi's entropy; others are refused, since hidden values are summed by powers of their scores."""

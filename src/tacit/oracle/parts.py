@@ -162,6 +162,10 @@ class PartsOracle(ABC):
         """The parts of these rows among those of all samples: a slice where they are consecutive, else an array."""
         return positions_of(self.offsets, rows)
 
+    def _numbers(self, rows: Rows) -> Array:
+        """The numbers of these rows among all samples."""
+        return np.arange(self.n_samples)[slice(None) if rows is None else rows]
+
     def _read(self, code: Array, rows: Rows = None) -> Array:
         """A code of these rows as int64, checked: kernels go where it says."""
         code, length = np.asarray(code), int(self._starts(rows)[-1])

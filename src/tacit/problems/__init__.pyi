@@ -3,12 +3,12 @@ from tacit.dna.motif.sites import MotifSites as MotifSites
 from tacit.problems.bags.problem import Bags as Bags
 from tacit.problems.candidates import Candidates as Candidates
 from tacit.problems.chain.problem import Chain as Chain
-from tacit.problems.chain.sequence_class import SequenceClass as SequenceClass
 from tacit.problems.feature_map import FeatureMap as FeatureMap
 from tacit.problems.graph.problem import Graph as Graph
 from tacit.problems.multiclass import Multiclass as Multiclass
 from tacit.problems.per_sample import PerSample as PerSample
 from tacit.problems.rotation import rotations as rotations
+from tacit.problems.sequence_class.problem import SequenceClass as SequenceClass
 from tacit.problems.transcript.edits import error_rate as error_rate
 from tacit.problems.transcript.problem import Transcript as Transcript
 from tacit.problems.transforms import Transforms as Transforms

@@ -99,7 +99,7 @@ def transcribe(
     others. With --model nothing is learned. Writes transcripts.tsv, words.ctm, a TextGrid per recording, words.json,
     model.tacit, report.html and run.json.
     """
-    from tacit.signals.timings import format_ctm, format_textgrid
+    from tacit.signals.files import format_ctm, format_textgrid
     from tacit.signals.transcriber import Transcriber
 
     if transcripts is None and model is None:
@@ -109,6 +109,7 @@ def transcribe(
     run.check_options(app)
     with run.writing(transcripts, model) as folder:
         data = read_recordings(recordings, transcripts)
+        _refuse_short(app, data)
         known = [i for i, own in enumerate(data.words) if own is not None]
         held_out = None
         if model is None:
@@ -146,7 +147,6 @@ def _learn(run: CommandRun, app: Any, data: Recordings, known: list[int], table:
         raise ValueError(
             f"{table} has transcripts of {len(known)} recordings with fewer than two different words; add more"
         )
-    _refuse_short(app, data, known)
     given = [data.signals[i] for i in known], [data.words[i] for i in known], data.rate
     groups = None if data.speakers is None else [data.speakers[i] for i in known]
     run.note(f"learning from {len(known)} recordings")
@@ -156,15 +156,19 @@ def _learn(run: CommandRun, app: Any, data: Recordings, known: list[int], table:
     return held_out
 
 
-def _refuse_short(app: Any, data: Recordings, known: list[int]) -> None:
-    """Refuse transcripts that need more frames than their recordings have, by the name of the file."""
+def _refuse_short(app: Any, data: Recordings) -> None:
+    """Refuse recordings with fewer frames than their words take, or than one word takes, by the name of the file."""
+    from tacit.signals.transcriber import WINDOW
+
     least = 1 + -(-(app.states - 1) // 2)
-    for i in known:
-        frames, size = int(data.signals[i].size / data.rate / app.step), len(data.words[i] or ())
+    window, hop = round(WINDOW * data.rate), round(app.step * data.rate)
+    for file, signal, words in zip(data.files, data.signals, data.words, strict=True):
+        frames, size = max(0, (signal.size - window) // max(hop, 1) + 1), len(words or [""])
         if frames < least * size:
             raise ValueError(
-                f"{quote(data.files[i])} has {frames} frames, but {size} words with {app.states} states each take "
-                f"{least * size}; lower --states or --step, or correct the transcript"
+                f"{quote(file)} lasts {signal.size / data.rate:.3g} s and has {count_noun(frames, 'frame')}, but "
+                f"{count_noun(size, 'word')} with {app.states} states each take {least * size}; lower --states or "
+                "--step, correct the transcript, or leave the recording out"
             )
 
 
@@ -181,7 +185,7 @@ def _refuse_unknown(app: Any, data: Recordings, known: list[int]) -> None:
 
 def read_recordings(folder: Path, table: Path | None = None) -> Recordings:
     """Read all wav files of a folder, and transcripts and speakers from a table with tabs between its fields."""
-    from tacit.signals.wav import read_wav
+    from tacit.signals.files import read_wav
 
     files = sorted(file for file in folder.iterdir() if file.suffix.lower() == ".wav")
     if not files:
@@ -317,7 +321,7 @@ def _spectrograms(data: Recordings, words: list[Any]) -> list[Any]:
         columns = np.arange(PICTURE_WIDTH) * shade.shape[1] // PICTURE_WIDTH
         picture = np.repeat(np.round(255 * shade[:, columns]).astype(np.uint8), 3, axis=0)
         seconds = data.signals[i].size / data.rate
-        caption = f"{data.files[i].name}: {' '.join(word.name for word in words[i])}"
+        caption = f"{data.files[i].name}, {seconds:.2f} s: {' '.join(word.name for word in words[i])}"
         found.append(Figure(words_svg(words[i], seconds, picture), caption))
     return found
 
@@ -325,7 +329,7 @@ def _spectrograms(data: Recordings, words: list[Any]) -> list[Any]:
 def words_svg(words: list[Any], seconds: float, picture: Array) -> Markup:
     """The spectrogram of a recording with its words below, by time; all text is escaped.
 
-    >>> from tacit.signals.transcriber import Word
+    >>> from tacit.signals.files import Word
     >>> svg = words_svg([Word("<b>", 0.1, 0.4)], 1.0, np.zeros((4, 100), np.uint8))
     >>> "<b>" in svg, "&lt;b&gt;" in svg
     (False, True)

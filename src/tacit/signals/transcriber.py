@@ -16,6 +16,7 @@ from tacit.learners import LatentSVM
 from tacit.learners.application import Application
 from tacit.problems.transcript.edits import align_labels, error_rate
 from tacit.problems.transcript.problem import Transcript
+from tacit.signals.files import Word
 from tacit.signals.frames import cut_frames
 
 WINDOW = 0.025
@@ -29,14 +30,6 @@ WARPS = (0.85, 1.15)
 
 MIN_TESTED = 6
 """The fewest recordings with a transcript of which some are held out."""
-
-
-class Word(NamedTuple):
-    """One word of a recording: its name, and the seconds where it begins and ends."""
-
-    name: str
-    start: float
-    stop: float
 
 
 class HeldOut(NamedTuple):

@@ -1,4 +1,4 @@
-from tacit.problems.chain.scores import average_f1 as average_f1
+from tacit.problems.chain.tags import average_f1 as average_f1
 from tacit.spectral.automaton import WeightedAutomaton as WeightedAutomaton
 from tacit.spectral.em import EMStep as EMStep
 from tacit.spectral.hidden_markov import HiddenMarkovModel as HiddenMarkovModel

@@ -24,10 +24,9 @@ from tacit.oracle.capabilities import (
 from tacit.oracle.entropy_search import SearchesEntropy
 from tacit.oracle.renyi import NEAR_ONE
 from tacit.oracle.sharing import Batch, join_tuples
-from tacit.problems.chain.completed import CompletedTags
 from tacit.problems.chain.dual import ChainDual
-from tacit.problems.chain.entropy import score_near_one, score_taggings
 from tacit.problems.chain.forward_backward import forward_backward, sum_paths
+from tacit.problems.chain.means import MeansOfPaths
 from tacit.problems.chain.online import Schedule, Weights, learn_chains
 from tacit.problems.chain.tags import read_states, read_tags
 from tacit.problems.chain.tokens import group_tokens
@@ -54,7 +53,7 @@ class Marginals(NamedTuple):
     edges: Array
 
 
-class ChainOracle(SearchesEntropy, CompletedTags):
+class ChainOracle(SearchesEntropy, MeansOfPaths):
     """Viterbi and forward–backward over ragged sequences; a code is one state per token.
 
     Where every tag has one state, states are tags. Otherwise the state is hidden below the tag: scores, codes and sums
@@ -214,23 +213,23 @@ class ChainOracle(SearchesEntropy, CompletedTags):
         return np.asarray(np.logical_and.reduceat((truth < 0) | (truth == labels), self._starts(rows)[:-1]))
 
     def _score_labels(self, w: Array, labels: Array, alpha: float, rows: Rows) -> Array:
-        return score_taggings(self, w, alpha, rows, labels)
+        return self._score_taggings(w, alpha, rows, labels)
 
     def _score_truth(self, w: Array, alpha: float, rows: Rows) -> Array:
         if abs(alpha - 1) >= NEAR_ONE:
             return super()._score_truth(w, alpha, rows)
         given, nothing = self._evidence(rows), np.zeros(self._starts(rows).size - 1)
-        return score_near_one(self, w, alpha, rows, given, nothing).value
+        return self._score_near_one(w, alpha, rows, given, nothing)[0]
 
     def _slope_of(self, w: Array, labels: Array, alpha: float, coef: Array, rows: Rows) -> Array:
         if abs(alpha - 1) >= NEAR_ONE:
             return super()._slope_of(w, labels, alpha, coef, rows)
-        return score_near_one(self, w, alpha, rows, self.states.evidence(labels), coef).slope
+        return self._score_near_one(w, alpha, rows, self.states.evidence(labels), coef)[1]
 
     def _slope_of_truth(self, w: Array, alpha: float, coef: Array, rows: Rows) -> Array:
         if abs(alpha - 1) >= NEAR_ONE:
             return super()._slope_of_truth(w, alpha, coef, rows)
-        return score_near_one(self, w, alpha, rows, self._evidence(rows), coef).slope
+        return self._score_near_one(w, alpha, rows, self._evidence(rows), coef)[1]
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         starts = self._starts(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -227,3 +227,33 @@ def read_states(hidden: Any, states: States, labels: Array, offsets: Array) -> A
             which = f"of its tag, from {first} to {first + int(states.counts[label]) - 1}"
         raise ValueError(f"hidden[{i}][{t}] is {found[wrong[0]]}; give a state {which}, or -1")
     return found
+
+
+def average_f1(y: Any, predicted: Any) -> float:
+    """The mean over tags of F1, the harmonic mean of precision and recall: rare tags count as much as frequent ones.
+
+    Tags that occur neither in ``y`` nor in ``predicted`` are left out, and so are tokens whose tag in ``y`` is missing.
+
+    Parameters
+    ----------
+    y : the true tags of every sequence
+    predicted : the tags that a model predicts, of the same lengths
+
+    >>> round(average_f1([["N", "V", "N"], ["V"]], [["N", "N", "N"], ["V"]]), 3)
+    0.733
+    """
+    if not is_list(predicted) or not all(is_list(tags) and isinstance(tags, Sized) for tags in predicted):
+        raise ValueError(f"predicted must be a list with the tags of every sequence, got {shorten(predicted)}")
+    lengths = predicted.lengths if isinstance(predicted, Ragged) else np.array([len(tags) for tags in predicted])
+    true, found = read_tags(y, lengths), read_tags(predicted, lengths)
+    known = ~true.missing
+    if not known.any():
+        raise ValueError("y has no known tag, so F1 is not defined; give the true tags of some tokens")
+    if found.missing[known].any():
+        raise ValueError("predicted has missing tags; give the tags that a model predicts, one per token")
+    of_y, of_model = true.values[known], found.values[known]
+    tags = np.unique(np.concatenate([of_y, of_model]))
+    rows, columns = find_labels(tags, of_y), find_labels(tags, of_model)
+    right = np.bincount(rows[rows == columns], minlength=tags.size)
+    both = np.bincount(rows, minlength=tags.size) + np.bincount(columns, minlength=tags.size)
+    return float(np.mean(2 * right / both))

@@ -19,9 +19,8 @@ from tacit.problems.row_sums import sum_rows
 from tacit.problems.transcript.automata import expand, line_segments
 from tacit.problems.transcript.edits import edit_distances
 from tacit.problems.transcript.packed import MEAN_ROUNDS, Known, PackedTranscripts, inside_frames
-from tacit.problems.transcript.ranking import best_few_walks
 from tacit.problems.transcript.reading import read_transcripts
-from tacit.problems.transcript.walks import sum_walks
+from tacit.problems.transcript.walks import best_few_walks, sum_walks
 
 MAX_LINKS = 1 << 28
 """Links that the lists of the best few transcripts of one recording may have (1 GB)."""
@@ -151,7 +150,7 @@ class TranscriptOracle(SearchesEntropy, PackedTranscripts):
 
     def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
         """See `tacit.oracle.capabilities.RanksOutputs`: the k best transcripts of every recording, the best first, each
-        in its best alignment. O(frames · edges · k) time at least, and O(longest · nodes · k) memory."""
+        in its best alignment. O(frames · edges · k²) time at most, and O(longest · nodes · k) memory."""
         longest = int(np.diff(self._starts(rows)).max())
         most = max(1, MAX_LINKS // (longest * self._all.state.size))
         if k > most:

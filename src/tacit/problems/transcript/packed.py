@@ -90,9 +90,6 @@ class PackedTranscripts(TokenOracle):
     def _count(self, rows: Rows) -> int:
         return int(self._starts(rows).size - 1)
 
-    def _numbers(self, rows: Rows) -> Array:
-        return np.arange(self.n_samples)[slice(None) if rows is None else rows]
-
     def _transcripts(self, rows: Rows) -> tuple[Array, Array]:
         """The true labels of these rows, and where those of each begin."""
         if self._labels is None or self.label_offsets is None:

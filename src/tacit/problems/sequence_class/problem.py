@@ -15,10 +15,10 @@ from tacit.data.specs import choice, estimator, parameter, switch, whole
 from tacit.oracle import Example, Schema
 from tacit.oracle.contracts import KnownHidden
 from tacit.oracle.losses import class_losses, read_costs
-from tacit.problems.chain.class_oracle import PathOracle
-from tacit.problems.chain.paths import Topology, read_path
 from tacit.problems.classes.blocks import check_blocks
 from tacit.problems.classes.problem import ClassProblem
+from tacit.problems.sequence_class.oracle import PathOracle
+from tacit.problems.sequence_class.packed import Topology, read_path
 
 MAX_STATES = 1024
 """States per label: inference takes their square per token."""

@@ -21,10 +21,10 @@ from tacit.oracle.entropy_search import read_alpha
 from tacit.oracle.renyi import NEAR_ONE, orders_near_one
 from tacit.oracle.slack_search import LossLevels, sum_levels
 from tacit.problems.chain.forward_backward import forward_backward
-from tacit.problems.chain.paths import PackedPaths, read_path
 from tacit.problems.chain.tokens import group_tokens
 from tacit.problems.chain.viterbi import path_scores
 from tacit.problems.row_sums import sum_rows
+from tacit.problems.sequence_class.packed import PackedPaths, read_path
 
 
 class PathOracle(PackedPaths):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tacit.data.lines import one_line
+from tacit.data.parameters import entries, is_not_negative, number, shorten
 from tacit.signals.transcriber import Word
 
 
@@ -14,10 +15,10 @@ def format_ctm(name: str, words: Sequence[Word]) -> str:
     >>> print(format_ctm("a", [Word("one", 0.5, 0.75)]), end="")
     a 1 0.500 0.250 one
     """
-    recording = "_".join(one_line(name).split())
+    recording = "_".join(one_line(str(name)).split())
     return "".join(
         f"{recording} 1 {word.start:.3f} {word.stop - word.start:.3f} {'_'.join(one_line(word.name).split())}\n"
-        for word in words
+        for word in _read_words(words)
     )
 
 
@@ -27,9 +28,10 @@ def format_textgrid(words: Sequence[Word], seconds: float) -> str:
     >>> print(format_textgrid([Word("one", 0.5, 0.75)], 1.0).splitlines()[-1].strip())
     text = ""
     """
+    seconds = number("seconds", seconds, "the length of the recording", is_not_negative)
     parts: list[Word] = []
     end = 0.0
-    for word in words:
+    for word in _read_words(words):
         start, stop = max(word.start, end), min(max(word.stop, end), seconds)
         if start > end:
             parts.append(Word("", end, start))
@@ -62,3 +64,14 @@ def format_textgrid(words: Sequence[Word], seconds: float) -> str:
             f'            text = "{text}"',
         ]
     return "\n".join(lines) + "\n"
+
+
+def _read_words(words: Sequence[Word]) -> list[Word]:
+    """Words as records of a text and two numbers."""
+    found = []
+    for i, word in enumerate(entries("words", words, "a list of tacit.signals.Word")):
+        if not isinstance(word, tuple) or len(word) != 3 or not isinstance(word[0], str):
+            raise ValueError(f"words[{i}] must be a tacit.signals.Word, got {shorten(word)}")
+        times = [number(f"words[{i}]", time, "a word with times in seconds", is_not_negative) for time in word[1:]]
+        found.append(Word(word[0], *times))
+    return found

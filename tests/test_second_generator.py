@@ -1,0 +1,94 @@
+"""Inputs that the second generator (`tests/replay`) found: each ends in words."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tacit import Ragged, StructuredSVM, plot
+from tacit.data import arrays
+from tacit.data.labels import read_labels
+from tacit.plot import canvas
+from tacit.problems import Chain, PerSample, rotations
+from tacit.problems.rotation import Rotations
+from tacit.signals import Word, format_ctm, format_textgrid
+from tests.replay.changes import Changer
+from tests.replay.server import judge
+
+
+def test_one_label_of_many_letters_does_not_take_the_space_of_all():
+    """Sixteen million letters, in one of a thousand tags: 64 GB as an array of text."""
+    long = "x" * (1 << 24)
+    with pytest.raises(ValueError, match="letters"):
+        read_labels(np.array([long] + ["a"] * 999, dtype=object), 1000)
+    with pytest.raises(ValueError, match="letters"):
+        Chain().schema([np.zeros((500, 1))] * 2, [["a"] * 500, [long] + ["a"] * 499])
+
+
+def test_masked_samples_of_functions_are_refused():
+    X = np.ma.masked_array([1, 2, 3, 4], [0, 1, 0, 0])
+    problem = PerSample(lambda x, y: np.array([float(x) * y]), outputs=lambda x: [-1, 1])
+    with pytest.raises(ValueError, match="masked"):
+        StructuredSVM(problem).fit(X, [1, -1, 1, -1])
+
+
+@pytest.mark.parametrize("table", [{0: [1, 2, 3, 4]}, [[1, 2], [3]], b"bytes", "ACGT"])
+def test_a_logo_of_no_table_is_refused(table):
+    with pytest.raises(ValueError, match="motif"):
+        plot.logo(table)
+
+
+def test_pictures_of_what_is_no_image_are_refused():
+    images, found = np.eye(5)[None].repeat(3, axis=0), np.array([0, 1, 2])
+    with pytest.raises(ValueError, match="angles"):
+        plot.rotated_images(images, found, Rotations({0: 1.0}))
+    bags = Ragged.from_list([[[0.0], [5.0]]]).with_boxes([[[0, 0, 4, 4], [2, 0, 6, 4]]])
+    with pytest.raises(ValueError, match="chances"):
+        plot.window_chances(np.zeros((1, 4, 6)), bags, "high", [0])
+    with pytest.raises(ValueError, match="images"):
+        plot.window_chances(np.full((1, 4, 6), "a"), bags, Ragged(np.array([0.2, 0.8]), [0, 2]), [0])
+    assert len(plot.rotated_images(images, found, rotations(-45, 45, 3)).axes) == 6
+
+
+def test_a_history_with_other_lines_is_refused():
+    problem, X = Chain(), [np.eye(2)] * 4
+    history = list(StructuredSVM(problem).fit(X, [["a", "b"]] * 4).history_)
+    with pytest.raises(ValueError, match="history"):
+        plot.convergence([*history, np.zeros(3)])
+
+
+@pytest.mark.parametrize("words", [{0: "a"}, ["a"], [("a", None, 1.0)], [(1, 0.0, 1.0)], 3])
+def test_times_of_what_are_no_words_are_refused(words):
+    for write in (lambda: format_textgrid(words, 1.0), lambda: format_ctm("a", words)):
+        with pytest.raises(ValueError, match="words"):
+            write()
+    with pytest.raises(ValueError, match="seconds"):
+        format_textgrid([Word("a", 0.0, 1.0)], "long")
+
+
+@pytest.mark.long
+def test_no_changed_argument_of_a_working_program_ends_raw():
+    command = [sys.executable, "-m", "tests.replay", "--inputs", "300", "--seed", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+
+
+def test_the_second_generator_tells_raw_errors_from_clear_ones(tmp_path):
+    """A program of three calls: a refusal in words, an error of NumPy inside of tacit, and a result."""
+    verdicts = []
+    for call in (lambda: plot.logo("ACGT"), lambda: Ragged([[1.0]], [0, 1]).take, lambda: canvas.by_name(3)):
+        try:
+            next(iter(call()))
+        except Exception as error:
+            verdicts.append(judge(error)[0])
+    assert verdicts == ["clear", "own"]
+    with pytest.raises(TypeError) as raised:
+        arrays.smallest_integers("many")
+    assert judge(raised.value)[0] == "raw"
+
+
+def test_a_changed_argument_is_the_same_every_time(tmp_path):
+    first, again = (Changer(np.random.default_rng(3), tmp_path).change(np.arange(6.0)) for _ in range(2))
+    assert type(first) is type(again)
+    assert repr(first) == repr(again)

@@ -9,10 +9,14 @@ import pytest
 from tacit import Ragged, StructuredSVM, plot
 from tacit.data import arrays
 from tacit.data.labels import read_labels
+from tacit.dna.regions import read_peaks
+from tacit.label.journal import Journal
 from tacit.plot import canvas
 from tacit.problems import Chain, PerSample, rotations
 from tacit.problems.rotation import Rotations
 from tacit.signals import Word, format_ctm, format_textgrid
+from tacit.spectral import WeightedAutomaton
+from tacit.vision.box_formats.reading import read_table
 from tests.replay.changes import Changer
 from tests.replay.server import judge
 
@@ -65,6 +69,40 @@ def test_times_of_what_are_no_words_are_refused(words):
             write()
     with pytest.raises(ValueError, match="seconds"):
         format_textgrid([Word("a", 0.0, 1.0)], "long")
+
+
+@pytest.mark.parametrize("points", ["1,2;3", ";", "1;2", "1,2,3;4,5"])
+def test_polygons_of_cvat_without_pairs_are_refused(points, tmp_path):
+    shape = f'<polygon label="cat" points="{points}"/>'
+    file = tmp_path / "a.xml"
+    file.write_text(f'<annotations><image name="a.png" width="9" height="9">{shape}</image></annotations>')
+    with pytest.raises(ValueError, match="pairs"):
+        read_table(file)
+
+
+def test_an_answer_of_a_hundred_thousand_brackets_is_passed_over(tmp_path):
+    file = tmp_path / "answers.jsonl"
+    file.write_text('{"task": "tag"}\n' + "[" * 100_000 + "\n" + '{"item": "a", "kind": "skip"}\n')
+    assert list(Journal(file, "tag").read()) == ["a"]
+
+
+def test_few_lines_of_regions_do_not_take_gigabytes(tmp_path):
+    """Each line of a BED file can name a whole chromosome."""
+    (tmp_path / "g.fa").write_text(">chr1\n" + ("ACGT" * 25 + "\n") * 10_000)
+    (tmp_path / "a.bed").write_text("".join(f"chr1\t{i}\t1000000\n" for i in range(1000)))
+    with pytest.raises(ValueError, match="letters"):
+        read_peaks(tmp_path / "a.bed", tmp_path / "g.fa", 0)
+    assert len(read_peaks(tmp_path / "a.bed", tmp_path / "g.fa", 100)[0]) == 500  # every two have the same middle
+
+
+def test_symbols_of_a_picture_that_are_too_few_are_refused():
+    automaton = WeightedAutomaton([1.0], [[[0.3]], [[0.5]]], [0.2], symbols=["a", "b"])
+    block = automaton.hankel(["", "a"], ["", "b"])
+    for symbols in (["a"], 3, {"a": 1}):
+        with pytest.raises(ValueError, match="symbols"):
+            plot.hankel_heat(block, symbols)
+    with pytest.raises(ValueError, match="model"):
+        plot.automaton_graph("automaton")
 
 
 @pytest.mark.long

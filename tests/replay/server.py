@@ -25,9 +25,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
 import tacit
+from tacit.commands import OutputError
 from tests.replay.changes import Changer
 from tests.replay.programs import HOOK, Program, run_command
 
@@ -49,6 +51,18 @@ PER_PROGRAM = 25
 CONTRACTS = ("tacit.oracle", "tacit.testing", "tacit.runtime.loop", "tacit.runtime.blocks", "tacit.runtime.processes")
 PARTS = ("tacit.penalties", "tacit.solvers", "tacit.learners.descents.pacing")
 """What people who extend tacit use: all of these modules, and the methods of the objects of those."""
+
+TELLING = (
+    ValueError,
+    TypeError,
+    OSError,
+    IndexError,
+    FloatingPointError,
+    ImportError,
+    click.ClickException,
+    OutputError,
+)
+"""Kinds of errors that tell a user what to change."""
 
 MEMORY_ERRORS = re.compile("MemoryError|_ArrayMemoryError")
 
@@ -181,7 +195,8 @@ class Session:
         return self.program.name.startswith("reader ")
 
     def note(self, verdict: str, error: str, where: str, trace: str = "") -> None:
-        if verdict == "raw" and not MEMORY_ERRORS.match(error) and is_contract(self.current):
+        is_promised = self.takes(self.current) and not is_contract(self.current)
+        if verdict == "raw" and not MEMORY_ERRORS.match(error) and not is_promised:
             verdict = "contract"
         _write(self.log, {**(self.case or {}), "verdict": verdict, "error": error, "where": where, "trace": trace})
 
@@ -206,7 +221,11 @@ def judge(error: BaseException) -> tuple[str, str, str, str]:
     text = f"{type(error).__name__}: {_text(error)[:300]}"
     inside = [at for at, frame in enumerate(frames) if frame.filename.startswith(HOME)]
     last = frames[-1].filename if frames else ""
-    if not inside or last.startswith((HERE, "<program")) or any(frame.filename.endswith("testing/per_sample.py") for frame in frames):
+    if (
+        not inside
+        or last.startswith((HERE, "<program"))
+        or any(frame.filename.endswith("testing/per_sample.py") for frame in frames)
+    ):
         return "own", text, "", ""
     if isinstance(error, OSError) and error.filename is not None:
         return "clear", text, "", ""
@@ -217,7 +236,7 @@ def judge(error: BaseException) -> tuple[str, str, str, str]:
     is_clear |= any(part in last for part in ("/sklearn/", "/click/")) and (frames[-1].lineno or 0) in raised_lines(
         last
     )
-    if is_clear and len(_text(error)) <= 3000 and _text(error).strip():
+    if isinstance(error, TELLING) and is_clear and len(_text(error)) <= 3000 and _text(error).strip():
         return "clear", text, where, ""
     return "raw", text, where, trace
 
@@ -262,8 +281,8 @@ def is_contract(function: Any) -> bool:
     owner = getattr(function, "__self__", None)
     module = (function if owner is None or inspect.isclass(owner) else type(owner)).__module__
     is_part = module.startswith(CONTRACTS)
-    is_method = owner is not None and module.startswith(PARTS)
-    return is_part or is_method
+    is_made = inspect.isclass(function) and owner is None
+    return is_part or (module.startswith(PARTS) and not is_made)
 
 
 def has_nan(value: Any, depth: int = 0) -> bool:

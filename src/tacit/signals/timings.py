@@ -55,10 +55,10 @@ def format_textgrid(words: Sequence[Word], seconds: float) -> str:
         f"        xmax = {seconds:.4f}",
         f"        intervals: size = {len(parts)}",
     ]
-    for number, part in enumerate(parts, 1):
+    for i, part in enumerate(parts, 1):
         text = one_line(part.name).replace('"', '""')
         lines += [
-            f"        intervals [{number}]:",
+            f"        intervals [{i}]:",
             f"            xmin = {part.start:.4f}",
             f"            xmax = {part.stop:.4f}",
             f'            text = "{text}"',

@@ -133,9 +133,9 @@ def plain_array(values: Any, name: str = "the array") -> Array:
     """Values as an array of NumPy's own class, which kernels and BLAS can take; not copied where it is one.
 
     An array with masked entries is refused, because the numbers below the mask mean nothing; so is one that repeats a
-    few entries to more than `MAX_REPEATED`, and a list of text with an entry so long that all would take more than
-    `MAX_LETTERS`. Whatever a foreign ``__array__`` raises becomes an `ArrayError`. So does an
-    object that claims more entries than fit into memory.
+    few entries to more than `MAX_REPEATED`. A list of text with one very long entry would take `MAX_LETTERS` or more,
+    and is refused too. Whatever a foreign ``__array__`` raises becomes an `ArrayError`. So does an object that claims
+    more entries than fit into memory.
 
     >>> plain_array(np.ma.masked_array([1, 2], [False, True]), "X")
     Traceback (most recent call last):

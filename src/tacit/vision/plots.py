@@ -51,8 +51,8 @@ def found_windows(
     6
     """
     boxes = _boxes_of(bags)
-    if not models:
-        raise ValueError("models must have at least one fitted learner")
+    if not isinstance(models, Mapping) or not models:
+        raise ValueError(f"models must be a dict of at least one fitted learner, got {shorten(models)}")
     _check_samples(samples, len(bags))
     rows = [(i, name) for i in samples for name in models]
     heights = [0.25 + 2.3 * np.shape(images[i])[0] / np.shape(images[i])[1] for i, _ in rows]

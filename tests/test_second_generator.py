@@ -6,16 +6,20 @@ import sys
 import numpy as np
 import pytest
 
-from tacit import Ragged, StructuredSVM, plot
+from tacit import BagClassifier, Ragged, StructuredSVM, plot
+from tacit.bags.combination import Combination
 from tacit.data import arrays
 from tacit.data.labels import read_labels
 from tacit.dna.regions import read_peaks
 from tacit.label.journal import Journal
 from tacit.plot import canvas
-from tacit.problems import Chain, PerSample, rotations
+from tacit.problems import Chain, PerSample, Tree, rotations
 from tacit.problems.rotation import Rotations
 from tacit.signals import Word, format_ctm, format_textgrid
 from tacit.spectral import WeightedAutomaton
+from tacit.testing.learner_checks import make_samples
+from tacit.text.parsing.grammar import check_grammar
+from tacit.text.parsing.problem import read_facts
 from tacit.vision.box_formats.reading import read_table
 from tests.replay.changes import Changer
 from tests.replay.server import judge
@@ -103,6 +107,37 @@ def test_symbols_of_a_picture_that_are_too_few_are_refused():
             plot.hankel_heat(block, symbols)
     with pytest.raises(ValueError, match="model"):
         plot.automaton_graph("automaton")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("rule_logs", lambda a: a.astype(np.float16)),
+        ("leaf_logs", lambda a: a[:, None]),
+        ("top_logs", lambda a: a * np.nan),
+        ("fine_logs", lambda a: a[:-1]),
+        ("tops", lambda a: a.astype(np.float64)),
+        ("coarse", lambda a: a[::2]),
+    ],
+)
+def test_grammars_of_model_files_with_wrong_tables_are_refused(name, change):
+    """Half precision and another dimension reached the compiler, which knows neither."""
+    problem = Tree()
+    X, y, _ = make_samples(problem)
+    grammar, _ = read_facts(problem.schema(X, y))
+    with pytest.raises(ValueError, match=name):
+        check_grammar(grammar._replace(**{name: change(getattr(grammar, name))}))
+
+
+def test_a_bag_model_whose_calibrations_are_of_other_models_is_refused():
+    rng = np.random.default_rng(0)
+    X = [rng.standard_normal((3, 2)) + i % 2 for i in range(20)]
+    model = BagClassifier(rule="witness", kernel="linear", C=1.0, combine=False).fit(X, np.arange(20) % 2)
+    model.check()
+    own = model.calibrations_[0]
+    model.calibrations_ = [Combination(np.zeros(0), own.intercepts)]
+    with pytest.raises(ValueError, match="calibrations_"):
+        model.check()
 
 
 @pytest.mark.long

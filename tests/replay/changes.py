@@ -296,7 +296,7 @@ class Changer:
         """A path to a changed copy of a file, or of a folder with one file changed."""
         path = Path(value)
         if self.chance(0.08):
-            new = self.pick([".", "nowhere", "/dev/null", "/proc/self/maps", "\0", "a" * 5000])
+            new = self.pick([".", "nowhere", "/dev/null", "/proc/self/maps", "a" * 5000])
             return self.tell(f"path {_show(new)}", type(value)(new))
         target = self.folder / "changed" / path.name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -442,10 +442,9 @@ class Changer:
         if arrays and self.chance(0.5):
             name = self.pick(sorted(arrays))
             new = self.array(arrays[name]) if arrays[name].ndim else self.number(0)
-            with np.errstate(all="ignore"):
-                new = np.ma.getdata(
-                    new.toarray() if sp.issparse(new) else np.asarray(new, None if self.chance(0.8) else float)
-                )
+            if sp.issparse(new) or not isinstance(new, np.ndarray):  # changed into what no archive holds
+                new = arrays[name][:0] if arrays[name].ndim else np.array(-1)
+            new = np.ma.getdata(new)
             if new.dtype.hasobject or new.size > 10**6:
                 new = arrays[name][:0]
             arrays[name] = new

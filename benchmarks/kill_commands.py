@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import multiprocessing
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,13 +15,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Page, Skipped
-from tacit.datasets import planted_motif
-from tacit.vision.photos import pillow
+from tacit import cli
 
-ROUNDS = 100
-"""Pairs of signals per command."""
+ROUNDS = 10
+"""How often each command is ended by signals, and then run to its end."""
 
-MAX_SECONDS = 600
+PAIRS = 5
+"""SIGTERM and SIGKILL so often before it may end."""
+
+MAX_SECONDS = 1500
 """Seconds after which the benchmark ends with fewer."""
 
 TIMES = ("run.json", "report.html", "model.tacit")
@@ -30,51 +31,41 @@ TIMES = ("run.json", "report.html", "model.tacit")
 
 
 def write_inputs(folder: Path) -> dict[str, list[str]]:
-    """Small inputs for every command that writes results, and the arguments of each."""
-    rng = np.random.default_rng(0)
-    X, y, _ = planted_motif(200, 40, "TGACTCA", noise=0.1, seed=1)
-    for name, label in (("yes.fa", True), ("no.fa", False)):
-        kept = [x for x, own in zip(X, y, strict=True) if (own > 0) == label]
-        (folder / name).write_text("".join(f">s{i}\n{bytes(x).decode()}\n" for i, x in enumerate(kept)))
-    sentences = ["the/D dog/N runs/V", "a/D cat/N sleeps/V", "the/D cat/N runs/V", "a/D dog/N sleeps/V"] * 10
-    lines = [line.replace(" ", "\n").replace("/", "\t") for line in sentences]
-    (folder / "words.tsv").write_text("\n\n".join(lines) + "\n")
-    nouns = [("haus", "house"), ("buch", "book"), ("hund", "dog"), ("baum", "tree")]
-    starts = [("das", "the"), ("ein", "a"), ("mein", "my"), ("kein", "no")]
-    pairs = [f"{a} {noun} ||| {b} {own}" for a, b in starts for noun, own in nouns]
-    (folder / "pairs.txt").write_text("\n".join(pairs) + "\n")
-    texts = [("It is good. We like it. It rains.", "yes"), ("It is bad. We hate it. It rains.", "no")] * 15
-    documents = [{"text": text, "label": label} for text, label in texts]
-    (folder / "reviews.jsonl").write_text("".join(json.dumps(own) + "\n" for own in documents))
-    tale = [("Alice", "(1)"), ("saw", "-"), ("Bob", "(2)"), (".", "-"), ("She", "(1)"), ("ran", "-")]
-    rows = "\n".join(f"tale 0 {i} {word} - {mark}" for i, (word, mark) in enumerate(tale))
-    parts = [f"#begin document (tale{k}); part 000\n{rows}\n\n#end document\n" for k in range(6)]
-    (folder / "tales.conll").write_text("".join(parts))
-    for part in ("images", "masks", "photos/cat", "photos/dog"):
-        (folder / part).mkdir(parents=True)
-    for i in range(6):
-        photo = rng.integers(0, 80, (40, 48, 3)).astype(np.uint8)
-        mask = np.zeros((40, 48), np.uint8)
-        mask[10:30, 12 + i : 32 + i] = 1
-        photo[mask > 0] += 150
-        pillow().fromarray(photo).save(folder / "images" / f"p{i}.png")
-        pillow().fromarray(photo).save(folder / "photos" / ("cat", "dog")[i % 2] / f"p{i}.png")
-        if i < 4:
-            pillow().fromarray(255 * mask).save(folder / "masks" / f"p{i}.png")
-    return {
-        "motif": ["motif", "yes.fa", "no.fa", "--width", "7", "--motifs", "1", "--checkpoint", "state", "--resume"],
-        "tag": ["tag", "words.tsv", "--predict", "words.tsv"],
-        "align": ["align", "pairs.txt"],
-        "reasons": ["reasons", "reviews.jsonl"],
-        "coref": ["coref", "tales.conll", "--predict", "tales.conll"],
-        "segment": ["segment", "."],
-        "locate": ["locate", "photos"],
-    }
+    """The inputs of ``tacit examples`` and a model to scan with, and the arguments of every command that reads them."""
+    run_here(["examples", "--out", str(folder / "examples"), "--quiet"])
+    home = folder / "examples"
+    lines = [line.split()[1:] for line in (home / "commands.txt").read_text(encoding="utf-8").splitlines()]
+    commands = {line[0]: [own for word in line[:-2] for own in _expand(word, home)] for line in lines}  # not --out
+    (home / "commands.txt").unlink()
+    commands["motif"] += ["--width", "8", "--motifs", "1", "--checkpoint", "state", "--resume"]
+    with contextlib.chdir(home):
+        run_here(["motif", "bound.fa", "unbound.fa", "--width", "8", "--motifs", "1", "--out", "motifs", "--quiet"])
+    return commands
 
 
-def start(arguments: list[str], folder: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tacit", *arguments, "--out", "out", "--force", "--quiet"]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def _expand(word: str, home: Path) -> list[str]:
+    """The files that a pattern of the shell stands for."""
+    return sorted(str(path.relative_to(home)) for path in home.glob(word)) if "*" in word else [word]
+
+
+def run_here(arguments: list[str]) -> None:
+    if (code := cli.main(arguments)) != 0:
+        raise RuntimeError(f"tacit {arguments[0]} ends with exit code {code} without signals")
+
+
+def start(arguments: list[str], folder: Path) -> Any:
+    """A command in a process that is forked from this one, which has imported what commands need."""
+
+    def work() -> None:
+        os.chdir(folder)
+        with open(os.devnull, "r+b") as nothing:
+            for stream in (0, 1, 2):
+                os.dup2(nothing.fileno(), stream)
+        os._exit(cli.main([*arguments, "--out", "out", "--force", "--quiet"]))
+
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    return process
 
 
 def results(folder: Path) -> dict[str, Any]:
@@ -83,8 +74,13 @@ def results(folder: Path) -> dict[str, Any]:
     return {str(p.relative_to(folder)): None if p.name in TIMES else p.read_bytes() for p in files}
 
 
-def unfinished(folder: Path) -> int:
-    return len(list(folder.rglob(".tacit-*")))
+def unfinished(folder: Path) -> set[Path]:
+    return set(folder.rglob(".tacit-*"))
+
+
+def _wait(process: Any) -> int:
+    process.join()
+    return int(process.exitcode)
 
 
 def run() -> Page:
@@ -100,33 +96,38 @@ def run() -> Page:
     rng, began = np.random.default_rng(0), time.monotonic()
     with tempfile.TemporaryDirectory() as home:
         commands = write_inputs(Path(home))
+        source = Path(home) / "examples"
         counts = {name: [0, 0, 0, 0, 0] for name in commands}
         expected: dict[str, Any] = {}
         seconds: dict[str, float] = {}
         for _ in range(ROUNDS):
             for name, arguments in commands.items():
-                if time.monotonic() - began > MAX_SECONDS and counts[name][3]:
+                if time.monotonic() - began > MAX_SECONDS:
                     continue
                 folder = Path(home) / "rounds" / name
                 shutil.rmtree(folder.parent, ignore_errors=True)
-                shutil.copytree(home, folder, ignore=shutil.ignore_patterns("rounds"))
+                shutil.copytree(source, folder)
                 if name not in expected:
+                    with contextlib.chdir(folder):  # in this process, so that kernels are loaded for all others
+                        run_here([*arguments, "--out", "out", "--force", "--quiet"])
+                    expected[name] = results(folder)
                     first = time.monotonic()
-                    if start(arguments, folder).wait() != 0:
-                        raise RuntimeError(f"tacit {name} does not run without signals")
-                    seconds[name], expected[name] = time.monotonic() - first, results(folder)
+                    _wait(start(arguments, folder))
+                    seconds[name] = time.monotonic() - first
                     shutil.rmtree(folder / "out")
                     (folder / "state").unlink(missing_ok=True)
-                for number in (signal.SIGTERM, signal.SIGKILL):
+                for number in (signal.SIGTERM, signal.SIGKILL) * PAIRS:
+                    before = unfinished(folder)  # that SIGKILL left
                     process = start(arguments, folder)
-                    time.sleep(float(rng.uniform(0.1, 1.0)) * seconds[name])
-                    process.send_signal(number)
-                    code = process.wait()
+                    time.sleep(float(rng.uniform(0.02, 1.0)) * seconds[name])
+                    if process.is_alive():
+                        os.kill(process.pid, number)
+                    code = _wait(process)
                     if number == signal.SIGTERM and code != 0:
                         counts[name][0] += 1
-                        counts[name][1] += code in (143, -signal.SIGTERM) and not unfinished(folder)
+                        counts[name][1] += code in (143, -signal.SIGTERM) and unfinished(folder) == before
                     counts[name][2] += number == signal.SIGKILL and code == -signal.SIGKILL
-                is_done = start(arguments, folder).wait() == 0
+                is_done = _wait(start(arguments, folder)) == 0
                 counts[name][3] += 1
                 counts[name][4] += is_done and results(folder) == expected[name]
     page.rows = [(name, *own) for name, own in counts.items()]

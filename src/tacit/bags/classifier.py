@@ -223,6 +223,8 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
             raise ValueError(f"models_, calibrations_ and combination_ must fit each other, got {m} models")
         if any(one.intercepts.size != k for one in (*self.calibrations_, self.combination_)):
             raise ValueError(f"calibrations_ must be of {k} classes")
+        if any(one.slopes.size != 1 for one in self.calibrations_):
+            raise ValueError("calibrations_ must be of one model each")
         for model in (*self.models_, self.witness_):
             model.check()
             if (model.n_features, model.n_classes) != (self.n_features_in_, k):

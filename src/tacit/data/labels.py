@@ -98,7 +98,7 @@ def read_listed(classes: Any, word: str = "labels", least: int = 2) -> Array:
     """
     items = [] if isinstance(classes, str | bytes) or not is_list(classes) else _plain(classes).tolist()
     kinds = {kind_of_label(item) for item in items} if isinstance(items, list) else {""}
-    listed = np.array(items) if len(kinds) == 1 and "" not in kinds else np.zeros(0)
+    listed = plain_array(items, "classes") if len(kinds) == 1 and "" not in kinds else np.zeros(0)
     if listed.size < least or listed.dtype.kind not in "biufUS" or np.unique(listed).size != listed.size:
         count = "two" if least == 2 else "one"
         raise ValueError(f"classes must be {count} or more different {word}, got {shorten(classes)}")
@@ -162,7 +162,7 @@ def _of_one_kind(labels: Array) -> Array:
         raise ValueError(
             f"y mixes kinds: y[{i}] is {shorten(labels[i])}, y[{j}] is {shorten(labels[j])}; use one kind of label"
         )
-    return np.array(labels.tolist())
+    return plain_array(labels.tolist(), "y")
 
 
 def _plain(values: Any) -> Array:

@@ -122,6 +122,9 @@ class ArrayError(ValueError):
     """An array that cannot be used as it is: masked, repeated by broadcasting, or one whose methods raise."""
 
 
+MAX_LETTERS = 1 << 28
+"""Letters of an array of text: every entry takes the space of the longest, four bytes per letter."""
+
 MAX_REPEATED = 1 << 26
 """Entries of an array that repeats a few by broadcasting: it takes no memory until it is copied."""
 
@@ -130,8 +133,9 @@ def plain_array(values: Any, name: str = "the array") -> Array:
     """Values as an array of NumPy's own class, which kernels and BLAS can take; not copied where it is one.
 
     An array with masked entries is refused, because the numbers below the mask mean nothing; so is one that repeats a
-    few entries to more than `MAX_REPEATED`. Whatever a foreign ``__array__`` raises becomes an `ArrayError`. So does an
-    object that claims more entries than fit into memory.
+    few entries to more than `MAX_REPEATED`. A list of text with one very long entry would take `MAX_LETTERS` or more,
+    and is refused too. Whatever a foreign ``__array__`` raises becomes an `ArrayError`. So does an object that claims
+    more entries than fit into memory.
 
     >>> plain_array(np.ma.masked_array([1, 2], [False, True]), "X")
     Traceback (most recent call last):
@@ -142,6 +146,10 @@ def plain_array(values: Any, name: str = "the array") -> Array:
         n_masked = int(np.ma.getmaskarray(values).sum())
         if n_masked:
             raise ArrayError(f"{name} has {n_masked} masked entries; fill them, as in X.filled(0), or drop them")
+    if isinstance(values, list | tuple) and values and isinstance(values[0], str | bytes):
+        longest = max(len(value) for value in values if isinstance(value, str | bytes))
+        if longest * len(values) > MAX_LETTERS:
+            raise ArrayError(f"{name} has an entry of {longest} letters, and {len(values)} entries; shorten it")
     try:
         found = np.asarray(values)
     except (ValueError, TypeError, OverflowError):  # of NumPy itself: callers say what is wrong

@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from tacit.data.arrays import Array
+from tacit.data.parameters import numbers
 from tacit.dna.plots import found_letters, motif_problem
 from tacit.dna.sequences import DNA, read_sequences
 from tacit.plot.canvas import BASES, INK, plain_axes, pyplot
@@ -103,20 +104,21 @@ def letter_heights(table: Any, heights: str = "bits", shares: Any = None, n_lett
     """
     if heights not in ("bits", "weights"):
         raise ValueError(f"heights must be 'bits' or 'weights', got {heights!r}")
-    numbers = np.asarray(table, dtype=np.float64)
-    if numbers.ndim != 2 or numbers.shape[1] != n_letters:
-        of = "A, C, G, T" if n_letters == 4 else f"{n_letters} letters"
-        raise ValueError(f"motif must be a fitted model or a table (width, {n_letters}) for {of}, got {numbers.shape}")
-    if not np.isfinite(numbers).all():
+    of = "A, C, G, T" if n_letters == 4 else f"{n_letters} letters"
+    wanted = f"a fitted model or a table (width, {n_letters}) for {of}"
+    table = numbers("motif", table, wanted)
+    if table.ndim != 2 or table.shape[1] != n_letters:
+        raise ValueError(f"motif must be {wanted}, got {table.shape}")
+    if not np.isfinite(table).all():
         raise ValueError("motif holds NaN or infinity; give the count 0 to a letter that never occurs")
     if heights == "weights":
-        return np.asarray(numbers - numbers.mean(axis=1, keepdims=True))
-    if (numbers < 0).any() or not numbers.any(axis=1).all():
+        return np.asarray(table - table.mean(axis=1, keepdims=True))
+    if (table < 0).any() or not table.any(axis=1).all():
         raise ValueError(
-            f"heights='bits' needs counts of at least 0, and one above 0 per position, got {numbers.min():g}; for "
+            f"heights='bits' needs counts of at least 0, and one above 0 per position, got {table.min():g}; for "
             "weights use heights='weights', for a fitted model logo(model, X, y)"
         )
-    p = numbers / numbers.sum(axis=1, keepdims=True)
+    p = table / table.sum(axis=1, keepdims=True)
     q = _read_shares(shares, n_letters)
     if p[:, q == 0].any():
         raise ValueError(f"shares must be above 0 for all letters of the motif, got {q.tolist()} (A, C, G, T)")

@@ -63,6 +63,7 @@ def cut_regions(path: Any, regions: list[Region]) -> tuple[list[int], list[str]]
     starts = {name: np.array([regions[i].start for i in rows]) for name, rows in by_chromosome.items()}
     ends = {name: np.array([regions[i].end for i in rows]) for name, rows in by_chromosome.items()}
     parts: dict[int, list[Array]] = {}
+    n_letters = 0
     for piece in iterate_pieces(path):
         name = (piece.name.split() or [""])[0]
         if name not in by_chromosome:
@@ -70,6 +71,12 @@ def cut_regions(path: Any, regions: list[Region]) -> tuple[list[int], list[str]]
         first, last = piece.start, piece.start + piece.codes.size
         for k in np.flatnonzero((starts[name] < last) & (ends[name] > first)).tolist():
             low, high = max(int(starts[name][k]), first), min(int(ends[name][k]), last)
+            n_letters += high - low
+            if n_letters > MAX_BYTES:
+                raise ValueError(
+                    f"{quote(path)}: the regions have more than {MAX_BYTES} letters together; give fewer of them, or "
+                    "cut them shorter with a width"
+                )
             parts.setdefault(by_chromosome[name][k], []).append(piece.codes[low - first : high - first].copy())
     found = sorted(parts)
     return found, [DNA.letters_of(np.concatenate(parts[i])).tobytes().decode("ascii") for i in found]

@@ -105,7 +105,7 @@ def _parse(line: bytes) -> dict[str, Any] | None:
     """The object of a line; None for a line that was not finished."""
     try:
         content = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 

@@ -70,4 +70,7 @@ def history_of(model: Any, holds: str, instead: str) -> Any:
         )
     if not hasattr(lines[0], holds):
         raise ValueError(f"the history of {type(model).__name__} lacks {holds!r}; {instead}")
+    wrong = [at for at, line in enumerate(lines) if type(line) is not type(lines[0])]
+    if wrong:
+        raise ValueError(f"line {wrong[0]} of the history is {shorten(lines[wrong[0]])}, unlike the first; remove it")
     return lines

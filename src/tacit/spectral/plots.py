@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.arrays import Array
+from tacit.data.parameters import entries, shorten, whole_number
 from tacit.plot.canvas import BLUE, GREY, INK, ORANGE, plain_axes, whole_numbers
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.hankel import Hankel, count
@@ -83,7 +84,11 @@ def hankel_heat(hankel: Any, symbols: Any = None, rows: int = 20, ax: Any = None
         sequences = read_sequences(hankel)
         symbols = read_alphabet(None, sequences)
         hankel = count(encode(sequences, symbols), len(symbols), statistics="substring", length=1)
-    ax = plain_axes(ax)
+    if symbols is not None:
+        symbols = entries("symbols", symbols, f"a list of at least {hankel.n_symbols} symbols, or None")
+        if len(symbols) < hankel.n_symbols:
+            raise ValueError(f"symbols must be at least {hankel.n_symbols}, got {shorten(symbols)}")
+    rows, ax = whole_number("rows", rows), plain_axes(ax)
     block = hankel.block[:rows, :rows].toarray()
     image = ax.imshow(np.where(block > 0, block, np.nan), cmap="Blues", norm=LogNorm(), interpolation="nearest")
     names = [_names(part, symbols, rows) for part in (hankel.prefixes, hankel.suffixes)]
@@ -116,7 +121,9 @@ def automaton_graph(model: Any, least: float = 0.05, ax: Any = None) -> Any:
     >>> [text.get_text() for text in automaton_graph(model).texts if text.get_text()]
     ['0', '1']
     """
-    automaton = model if isinstance(model, WeightedAutomaton) else model.automaton_
+    automaton = model if isinstance(model, WeightedAutomaton) else getattr(model, "automaton_", None)
+    if not isinstance(automaton, WeightedAutomaton):
+        raise ValueError(f"model must be a fitted SpectralHMM or a WeightedAutomaton, got {shorten(model)}")
     if not automaton.is_probabilistic:
         raise ValueError("model must be probabilistic; fit a SpectralHMM, or use smoothing='project' or refine='em'")
     hidden = automaton.to_hmm()

@@ -43,7 +43,7 @@ def check_learner(learner: Learner) -> None:
     name = f"{type(learner).__name__} on {type(learner.problem).__name__}"
     tol = 1e-5 if learner.traits.is_convex else 1e-2  # only convex objectives are compared
     learner = _clone_with(learner, tol=tol, verbose=0, C=5.0, random_state=0)
-    X, y, hidden = _make_samples(learner.problem)
+    X, y, hidden = make_samples(learner.problem)
     known = {} if hidden is None else {"hidden": hidden}
     _check_problem_refuses(learner.problem, X, y, hidden)
     before = repr(learner.get_params())
@@ -71,7 +71,7 @@ def check_learner(learner: Learner) -> None:
     _check_refusals(name, learner, X, y, known)
 
 
-def _make_samples(problem: Problem) -> tuple[Any, Any, Any]:
+def make_samples(problem: Problem) -> tuple[Any, Any, Any]:
     """Several examples of a problem in one table, labelled by a model, so that there is something to learn."""
     examples: list[Any] = []
     for seed in range(MAX_DRAWS):

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import entries, has_length, random_numbers, shorten
+from tacit.data.parameters import entries, has_length, plain_array, random_numbers, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.specs import choice, estimator, instance, optional, parameter, positive, whole
 from tacit.learners import LatentSVM, StructuredSVM
@@ -161,7 +161,7 @@ class Tagger(Application):
             warnings.simplefilter("ignore", ConvergenceWarning)  # it runs a given number of epochs
             model.fit(table, y)
         self.features_, self.model_, self.clusters_ = features, model, clusters
-        self.words_ = np.unique([word for sentence in X for word in _plain_words(sentence)])
+        self.words_ = np.unique(plain_array([word for sentence in X for word in _plain_words(sentence)], "X"))
         self.status_ = model.status_ if model.status_ in (Status.INTERRUPTED, Status.STOPPED) else Status.CONVERGED
         return self
 
@@ -289,7 +289,7 @@ def measure(tagger: Tagger, X: Any, y: Any, X_test: Any, y_test: Any) -> TagScor
     tags, codes = np.unique(np.concatenate([true, guess]), return_inverse=True)
     confusion = np.zeros((tags.size, tags.size), dtype=np.int64)
     np.add.at(confusion, (codes[: true.size], codes[true.size :]), 1)
-    is_new = ~np.isin(np.array(words)[known], tagger.words_)
+    is_new = ~np.isin(plain_array(words, "X")[known], tagger.words_)
     right = true == guess
     marked: tuple[EntityScores, ...] = ()
     if known.all() and has_entities({*map(str, tags), *map(str, tagger.model_.classes_)}):

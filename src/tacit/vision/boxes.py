@@ -13,9 +13,19 @@ from tacit.data.arrays import Array
 from tacit.data.boxes import overlap
 from tacit.data.labels import read_labels
 from tacit.data.lines import one_line
-from tacit.data.parameters import even_table, has_length, is_list, number, numbers, one_of, shorten, whole_number
+from tacit.data.parameters import (
+    even_table,
+    has_length,
+    is_list,
+    number,
+    numbers,
+    one_of,
+    plain_array,
+    shorten,
+    whole_number,
+)
 from tacit.data.ragged import Ragged
-from tacit.data.reading import MAX_BYTES, quote
+from tacit.data.reading import quote
 from tacit.vision.photos import image_size
 
 __all__ = [
@@ -445,10 +455,7 @@ def _as_names(name: str, part: Any) -> Array:
     """A vector of names as strings."""
     if isinstance(part, str | bytes | dict | set) or not is_list(part) or getattr(part, "ndim", 1) != 1:
         raise TypeError(f"{name} of a BoxTable must be a list of names, got {shorten(part)}")
-    names = [str(entry) for entry in part]
-    if len(names) * max(map(len, names), default=0) > MAX_BYTES:
-        raise ValueError(f"{name} of a BoxTable has a name of {max(map(len, names))} letters; shorten it")
-    return np.array(names, dtype=np.str_)
+    return plain_array([str(entry) for entry in part], f"{name} of a BoxTable").astype(np.str_)
 
 
 def path_parts(name: Any) -> tuple[str, ...]:

@@ -51,8 +51,8 @@ def found_windows(
     6
     """
     boxes = _boxes_of(bags)
-    if not models:
-        raise ValueError("models must have at least one fitted learner")
+    if not isinstance(models, Mapping) or not models:
+        raise ValueError(f"models must be a dict of at least one fitted learner, got {shorten(models)}")
     _check_samples(samples, len(bags))
     rows = [(i, name) for i in samples for name in models]
     heights = [0.25 + 2.3 * np.shape(images[i])[0] / np.shape(images[i])[1] for i, _ in rows]
@@ -97,7 +97,7 @@ def window_chances(
     2
     """
     windows = _boxes_of(bags)
-    if not np.array_equal(chances.offsets, bags.offsets):
+    if not isinstance(chances, Ragged) or not np.array_equal(chances.offsets, bags.offsets):
         raise ValueError("chances must have one probability for every candidate of the bags")
     _check_samples(samples, len(bags))
     heights = [0.25 + 2.6 * np.shape(images[i])[0] / np.shape(images[i])[1] for i in samples]
@@ -345,6 +345,7 @@ def _rotate_back(images: Array, hidden: Array, rotations: Rotations) -> Array:
     if not isinstance(rotations, Rotations) or hidden.dtype.kind not in "iu":
         what = f"{hidden.dtype} and {shorten(rotations)}"
         raise ValueError(f"hidden must be whole numbers and rotations those of tacit.problems.rotations, got {what}")
+    rotations.check()
     count = len(rotations.states)
     wrong = np.flatnonzero((hidden < 0) | (hidden >= count))
     if wrong.size:
@@ -365,8 +366,12 @@ def _middle(history: Any) -> Any:
 
 def show_image(ax: Any, image: Any) -> None:
     """Show an image without axes; coordinates are pixels from the upper left corner."""
-    height, width = np.shape(image)[:2]
-    ax.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, extent=(0, width, height, 0))
+    shown = even_table("image", image)
+    is_grey = shown.ndim == 2
+    if shown.dtype.kind not in "biuf" or not (is_grey or (shown.ndim == 3 and shown.shape[2] in (3, 4))):
+        raise ValueError(f"images must be numbers, (height, width) or (height, width, 3), got {shorten(shown)}")
+    height, width = shown.shape[:2]
+    ax.imshow(shown, cmap="gray" if is_grey else None, extent=(0, width, height, 0))
     ax.set_axis_off()
 
 

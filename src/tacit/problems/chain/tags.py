@@ -106,7 +106,7 @@ def _flat(sequences: list[Any]) -> Array:
 def _split_missing(flat: Array, offsets: Array) -> Tags:
     """All numbers or all strings, with any value where a tag is missing; and which are missing."""
     if flat.dtype == object and set(map(type, flat)) in ({str}, {int}):
-        flat = np.array(flat.tolist())  # all strings, or all integers: each need not be checked
+        flat = plain_array(flat.tolist(), "y")  # all strings, or all integers: each need not be checked
     if flat.dtype.kind in "US":
         return Tags(flat, np.zeros(flat.size, dtype=bool))
     if flat.dtype.kind in "iu":

@@ -15,7 +15,7 @@ from scipy import sparse
 from tacit.data.arrays import Array, as_csr
 from tacit.data.kernels import kernel
 from tacit.data.labels import UNLABELLED, is_missing, read_labels
-from tacit.data.parameters import list_entries, reason, shorten
+from tacit.data.parameters import list_entries, plain_array, reason, shorten
 
 Output = tuple[Any, Any]
 """A label and a hidden value; the hidden value is None in problems without any."""
@@ -373,7 +373,7 @@ def as_samples(X: Any, what: str = "X") -> list[Any]:
     if sparse.issparse(X):
         X = as_csr(X)
         return [X[i] for i in range(X.shape[0])]
-    return list_entries(what, X)
+    return list_entries(what, plain_array(X, what) if isinstance(X, np.ndarray) else X)
 
 
 def as_labels(y: Any, n: int) -> tuple[list[Any], bool]:

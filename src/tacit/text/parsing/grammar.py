@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
+from tacit.data.parameters import shorten
 from tacit.text.parsing.brackets import Node
 
 GLUE = "@@"
@@ -289,14 +290,25 @@ def check_grammar(grammar: Grammar) -> None:
     for name, table, size in (("leaves", grammar.leaves, n), ("coarse_leaves", grammar.coarse_leaves, m)):
         if (table[:, 0] >= size).any() or (table[:, 1] >= n_tags).any():
             raise ValueError(f"{name} of the schema has a symbol or tag that does not exist")
-    if grammar.coarse.shape != (n,) or (grammar.coarse < 0).any() or (grammar.coarse >= m).any():
-        raise ValueError("coarse of the schema must have a coarse symbol per symbol")
-    for name, rules in (("is_seen", grammar.rules), ("coarse_seen", grammar.coarse_rules)):
-        is_seen = getattr(grammar, name)
-        if is_seen.shape != (len(rules),) or is_seen.dtype != np.bool_:
-            raise ValueError(f"{name} of the schema must say of each rule whether it was seen")
-    if (grammar.tops < 0).any() or (grammar.tops >= n).any():
-        raise ValueError("tops of the schema has a symbol that does not exist")
-    sizes = (grammar.rule_logs.size, grammar.leaf_logs.size, grammar.top_logs.size)
-    if sizes != (len(grammar.coarse_rules), len(grammar.coarse_leaves), m):
-        raise ValueError("probabilities of the schema must be as many as its coarse rules, leaves and symbols")
+    sizes = {
+        "coarse": ("i", n),
+        "tops": ("i", grammar.tops.size),
+        "is_seen": ("b", len(grammar.rules)),
+        "coarse_seen": ("b", len(grammar.coarse_rules)),
+        "rule_logs": ("f", len(grammar.coarse_rules)),
+        "leaf_logs": ("f", len(grammar.coarse_leaves)),
+        "top_logs": ("f", m),
+        "fine_logs": ("f", grammar.n_rows + len(grammar.leaves) + n),
+    }
+    for name, (kind, size) in sizes.items():
+        if not is_vector(getattr(grammar, name), kind, size):
+            raise ValueError(f"{name} of the schema must be a vector of {size}, got {shorten(getattr(grammar, name))}")
+    for name, most in (("coarse", m), ("tops", n)):
+        if (getattr(grammar, name) < 0).any() or (getattr(grammar, name) >= most).any():
+            raise ValueError(f"{name} of the schema has a symbol that does not exist")
+
+
+def is_vector(values: Array, kind: str, size: int) -> bool:
+    """Whether an array has one dimension of this size, and this kind of numbers: floats are logarithms, maybe of 0."""
+    is_double = kind != "f" or (values.dtype == np.float64 and bool((values < np.inf).all()))
+    return values.shape == (size,) and values.dtype.kind == kind and is_double

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from tacit.data.parameters import shorten
 from tacit.data.reading import quote
 from tacit.vision.box_files import (
     BoxRow,
@@ -40,7 +41,9 @@ def read_cvat(file: Path) -> BoxTable:
                 corners = [read_number(shape.get(name), where, name) for name in CORNERS]
             elif shape.tag in ("polygon", "polyline", "points") and shape.get("points"):
                 pairs = [point.split(",") for point in (shape.get("points") or "").split(";") if point]
-                points = np.array([[read_number(value, where, "points") for value in pair[:2]] for pair in pairs])
+                if not pairs or any(len(pair) != 2 for pair in pairs):
+                    raise ValueError(f"{where}: points must be pairs x,y, got {shorten(shape.get('points'))}")
+                points = np.array([[read_number(value, where, "points") for value in pair] for pair in pairs])
                 corners = [*points.min(axis=0).tolist(), *points.max(axis=0).tolist()]
             else:
                 continue

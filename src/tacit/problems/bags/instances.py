@@ -171,8 +171,9 @@ class InstancesOracle(PartsOracle):
                 V[k] += np.repeat(coefs[0] * np.exp(table[k + 1] - total), sizes) * share
         if coefs[1] is not None or coefs[2] is not None:
             labels = self._true_labels(rows)
-            known = self._sums(scores, self._known[self._positions(rows)], rows) if coefs[2] is not None else sums
-            for which, found in ((1, sums), (2, known)):
+            known = self._known[self._positions(rows)]
+            given = self._sums(scores, known, rows) if coefs[2] is not None and (known >= 0).any() else sums
+            for which, found in ((1, sums), (2, given)):
                 coef = coefs[which]
                 if coef is None:
                     continue

@@ -330,6 +330,14 @@ def test_large_data_are_fitted_in_blocks(monkeypatch):
     assert BagClassifier(verbose=0).fit(bags, y).score(bags, y) >= 0.9
 
 
+def test_nonlinear_models_of_very_large_bags_are_not_tried_beside_linear_ones(monkeypatch):
+    bags, y, _ = planted(30)
+    monkeypatch.setattr("tacit.bags.witness_models.MAX_FEATURES", 1000)
+    for kernel, expected in (("auto", "linear"), ("rbf", "rbf")):
+        model = BagClassifier(rule="both", kernel=kernel, C=10.0, combine=False, verbose=0).fit(bags, y)
+        assert model.witness_.kernel == expected
+
+
 def test_the_forest_as_arrays_predicts_as_scikit_learn():
     from sklearn.ensemble import RandomForestClassifier
 

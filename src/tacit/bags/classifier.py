@@ -31,7 +31,7 @@ RULES = ("both", "witness", "instances")
 PULL = 10.0
 """How strongly the weights of models are pulled to equal weights, beside the sum of the log-losses of held-out bags."""
 
-KNOWN_SHARE, KNOWN_PULL = 0.9, 100.0
+KNOWN_SHARE, KNOWN_PULL = 0.9, 30.0
 """Where witnesses are known, instances decide: weights are pulled to this share of the models of instances, unless
 equal weights are better on held-out bags by more than a standard error."""
 

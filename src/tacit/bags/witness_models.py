@@ -27,8 +27,8 @@ MAX_LANDMARKS = 200
 """Instances that others are compared with."""
 
 MAX_FEATURES = 20_000_000
-"""Numbers that the features of all instances may have; where there are more, nonlinear models learn from fewer bags, and
-those of very large bags are not tried beside linear ones."""
+"""Numbers that the features of all instances may have. Where there are more, nonlinear models learn from fewer bags;
+where the bags of a choice have more, they are not tried beside linear ones."""
 
 GAMMAS = (0.25, 1.0, 4.0)
 """Tried widths of the RBF kernel, divided by the typical squared distance."""

@@ -165,7 +165,7 @@ def read_bag_file(
     ignored: tuple[str, ...] = (),
     max_bytes: Any = MAX_BYTES,
 ) -> BagFile:
-    """Read a CSV table with a header, perhaps gzipped.
+    """Read a CSV table with a header, perhaps gzipped; commas, semicolons or tabs separate its columns.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def read_bag_file(
     >>> found.names, found.labels, found.bags[0].ravel().tolist()
     (['b', 'a'], ['1', '0'], [0.5, 2.0])
     """
-    table = read_csv(path, (bag, *(columns or ())), max_bytes=max_bytes)
+    table = read_csv(path, (bag, *(columns or ())), max_bytes=max_bytes, delimiters=",;\t")
     other = {bag, label, *ignored}
     features = [name for name in table.columns if name not in other] if columns is None else columns
     twice = next((name for name in features if table.columns.count(name) > 1), None)

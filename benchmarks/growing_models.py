@@ -112,7 +112,7 @@ def run() -> Page:
             }
             for row in ROWS:
                 difference = found["growing model"][:, 1] - found[row][:, 1]
-                shown = "–" if row == "growing model" else _interval(difference)
+                shown = "–" if row == "growing model" else describe_interval(difference)
                 objective, error, seconds = found[row].mean(axis=0)
                 page.rows.append((name, row, f"{objective:.2f}", f"{error:.1f}", shown, f"{seconds:.2f}"))
             verdicts.append((name, found))
@@ -160,11 +160,12 @@ def _fit(row: str, split: Split, data: Data) -> tuple[float, float, float]:
     return float(model.objective_), 100 * (1 - float(model.score(test_X, test_y))), seconds
 
 
-def _interval(values: np.ndarray) -> str:
+def describe_interval(values: np.ndarray, digits: int = 1) -> str:
+    """The mean with a 95 % interval by Student's t."""
     if np.ptp(values) == 0:
-        return f"{values.mean():+.1f}"
+        return f"{values.mean():+.{digits}f}"
     low, high = stats.t.interval(0.95, values.size - 1, values.mean(), stats.sem(values))
-    return f"{values.mean():+.1f} ({low:+.1f} to {high:+.1f})"
+    return f"{values.mean():+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
 
 
 def _describe(verdicts: list[tuple[str, dict[str, np.ndarray]]]) -> str:

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import tacit
 from tacit import BagClassifier, Ragged
-from tacit.bags.combination import Combination, held_out_loss, log_loss
+from tacit.bags.combination import Combination, held_out_loss, held_out_losses, log_loss
 from tacit.bags.features import STATISTICS, Scaler, bag_statistics, cut_blocks
 from tacit.bags.forest import fit_forest
 from tacit.bags.kernel_models import fit_kernel_model
@@ -123,6 +123,29 @@ def test_known_witnesses_pull_the_weights_to_models_of_instances(fitted):
         return sum(weights.get(rule, 0) for rule in ("both", "witness", "instances")) / sum(weights.values())
 
     assert share(model.weights_) > share(fitted.weights_)
+
+
+def test_known_witnesses_do_not_pull_where_whole_bags_decide():
+    """The deviation of a bag decides, and the named instances are no better than others."""
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    X = rng.standard_normal((80, 12, 3)) * np.where(y == 1, 2.0, 1.0)[:, None, None]
+    hidden = np.where(y == 1, rng.integers(12, size=80), -1)
+    model = BagClassifier(kernel="linear", C=100.0, verbose=0).fit(X, y, hidden=hidden)
+    alone = sum(model.weights_.get(rule, 0) for rule in ("both", "witness", "instances"))
+    assert alone < 0.5 * sum(model.weights_.values())
+
+
+def test_held_out_losses_are_of_combinations_that_did_not_see_the_sample():
+    rng = np.random.default_rng(0)
+    scores, y = rng.standard_normal((2, 30, 2)), np.arange(30) % 2
+    folds = [(np.arange(10, 30), np.arange(10)), (np.arange(10), np.arange(10, 30))]
+    found = held_out_losses(scores, y, np.ones(30), folds, pull=1.0, centre=0.5)
+    for train, test in folds:
+        own = Combination.fit(scores[:, train], y[train], np.ones(train.size), pull=1.0, centre=0.5)
+        assert found[test].mean() == pytest.approx(
+            log_loss(own.log_probabilities(scores[:, test]), y[test], np.ones(test.size))
+        )
 
 
 def test_a_set_of_possible_witnesses_is_not_a_list_of_positive_instances():
@@ -305,6 +328,14 @@ def test_large_data_are_fitted_in_blocks(monkeypatch):
     monkeypatch.setattr("tacit.bags.samples.MAX_CHOICE", 30)
     assert len(samples.trial().y) == 30
     assert BagClassifier(verbose=0).fit(bags, y).score(bags, y) >= 0.9
+
+
+def test_nonlinear_models_of_very_large_bags_are_not_tried_beside_linear_ones(monkeypatch):
+    bags, y, _ = planted(30)
+    monkeypatch.setattr("tacit.bags.witness_models.MAX_FEATURES", 1000)
+    for kernel, expected in (("auto", "linear"), ("rbf", "rbf")):
+        model = BagClassifier(rule="both", kernel=kernel, C=10.0, combine=False, verbose=0).fit(bags, y)
+        assert model.witness_.kernel == expected
 
 
 def test_the_forest_as_arrays_predicts_as_scikit_learn():

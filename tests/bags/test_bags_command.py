@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.bags.reading import read_bag_file
 from tacit.cli import main
 from tests.closing import check_closing
 
@@ -59,6 +60,15 @@ def test_predictions_scores_model_and_report(table, out):
     assert tacit.load(out / "model.tacit").columns_ == ["a", "b"]
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_other_delimiters_are_read(mark, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("\ufeffid,y,a\r\n1,p,2\r\n2,,3,\r\n1,p,4\r\n".replace(",", mark), encoding="utf-8")
+    found = read_bag_file(path, "id", "y")
+    assert (found.names, found.labels, found.lines) == (["1", "2"], ["p", None], [2, 4, 3])
+    assert found.bags.values.ravel().tolist() == [2, 4, 3]
+
+
 def test_a_model_is_used_again(table, out, tmp_path, capsys):
     again = tmp_path / "again"
     arguments = ["--model", str(out / "model.tacit"), "--out", str(again)]
@@ -78,6 +88,7 @@ def test_a_model_is_used_again(table, out, tmp_path, capsys):
         ("id,y,a\n,p,2\n", ["--label", "y"], 1, "empty"),
         ("id,y,a\n1,,2\n", ["--label", "y"], 1, "label"),
         ("id,y\n1,p\n", ["--label", "y"], 1, "features"),
+        ("id,y,a\n1,p,2,5\n", ["--label", "y"], 1, "cells"),
         ("bag,y,a\n1,p,2\n", ["--label", "y"], 1, "'id'"),
         ("id,y,a\n", ["--label", "y"], 1, "rows"),
         ("id,y,a\n1,p,2\n2,q,1\n", ["--label", "y"], 1, "single bag"),

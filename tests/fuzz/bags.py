@@ -7,7 +7,7 @@ import pandas as pd
 from scipy import sparse
 
 import tacit
-from tacit import BagClassifier, LatentSVM, Ragged, StructuredSVM, boxes
+from tacit import BagClassifier, LatentSVM, MinEntropySVM, Ragged, StructuredSVM, boxes
 from tacit.datasets import BoxTable, drawn_digits, join_boxes, planted_motif
 from tacit.problems import Bags, Candidates, FeatureMap
 from tests.fuzz.draws import Draw
@@ -136,12 +136,13 @@ def generators(draw: Draw):
 def bag_rules(draw: Draw):
     rule = draw.pick(["witness", "instances", "both"])
     given = {"rule": rule, "background": draw.pick([None, 0, 1]), "loss": "0/1", "fit_intercept": True}
-    if rule == "instances":
+    learner = draw.pick([LatentSVM, MinEntropySVM])
+    if rule == "instances" and learner is LatentSVM:
         given |= {"min_share": 0.25, "max_share": 0.5}
     X, y = [draw.rng.random((draw.between(1, 3), 2)) for _ in range(4)], [0, 1, 0, 1]
     hidden = draw.pick([None, [-1, 0, -1, 0]]) if given["background"] != 1 else None
     data = draw.spoil_some({"X": X, "y": y, "hidden": hidden}, share=0.4)
-    model = LatentSVM(Bags(**draw.spoil_some(given, share=0.4)), max_iter=2, verbose=0).fit(**data)
+    model = learner(Bags(**draw.spoil_some(given, share=0.4)), max_iter=2, verbose=0).fit(**data)
     return [model.coef_, model.decision_function(X)]
 
 

@@ -1,8 +1,12 @@
 """Rules of multiple-instance learning."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
 
 import tacit
 from tacit import HiddenCRF, LatentSVM, MinEntropySVM
@@ -39,6 +43,57 @@ def test_mi_svm_has_hinge_losses_of_the_best_instance():
     margins = (2 * y - 1) * (X @ model.coef_[:3] + model.coef_[3]).max(axis=1)
     expected = 0.5 * model.coef_ @ model.coef_ + 10 / 20 * np.maximum(0, 1 - margins).sum()
     assert model.objective_ == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 1.003, 3.0, math.inf])
+def test_renyi_scores_of_sets_of_instances_are_those_of_their_definition(alpha):
+    X, y, _ = planted(8, 3, 1.0)
+    hidden = [[0, 2] if label else [] for label in y[:2]] + [1 if label else -1 for label in y[2:4]] + [-1] * 4
+    problem = Bags(rule="instances")
+    oracle = problem.bind(X, y, problem.schema(X, y), hidden=hidden)
+    w, coef = np.array([0.7, -1.0, 0.4, -0.3]), np.arange(1.0, 9.0)
+
+    def score(s, possible):
+        totals = np.array([s[list(h)].sum() for h in possible])
+        if math.isinf(alpha):
+            return totals.max()
+        if alpha == 1.003:  # a mean of E[s] over powers from 1 to alpha
+            powers = np.linspace(1, alpha, 201)
+            return np.mean([softmax(power * totals) @ totals for power in powers])
+        return (
+            softmax(totals) @ totals
+            if alpha == 1
+            else np.diff(logsumexp(np.outer([1, alpha], totals), axis=1))[0] / (alpha - 1)
+        )
+
+    def slacks(w):
+        found = []
+        for i in range(8):
+            s = X[i] @ w[:3] + w[3]
+            every = [h for size in (1, 2, 3) for h in itertools.combinations(range(3), size)]
+            known = {list: lambda h, i=i: list(h) == hidden[i], int: lambda h, i=i: hidden[i] in (-1, *h)}
+            own = [h for h in every if y[i] == 0 or known[type(hidden[i])](h)]
+            found.append(max(0.0, 1 + (score(s, every) if y[i] == 0 else -score(s, own))))
+        return np.array(found)
+
+    found = oracle.renyi_slacks(w, coef, alpha)
+    assert np.allclose(found.value, slacks(w), rtol=1e-6)
+    for step in 1e-6 * np.eye(4):
+        slope = (coef @ slacks(w + step) - coef @ slacks(w - step)) / 2e-6
+        assert found.features @ step * 1e6 == pytest.approx(slope, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("alpha", [1.0, math.inf])
+def test_a_min_entropy_model_finds_the_positive_instances(alpha, tmp_path):
+    X, y, witness = planted()
+    model = MinEntropySVM(Bags(rule="instances"), alpha=alpha, C=100).fit(X, y)
+    assert model.score(*planted(seed=1)[:2]) >= 0.9
+    found = model.predict_hidden(X)
+    assert np.mean([witness[i] in found[i] for i in np.flatnonzero(y)]) > 0.9
+    model.save(tmp_path / "model")
+    assert np.array_equal(tacit.load(tmp_path / "model").predict(X), model.predict(X))
+    with pytest.raises(CapabilityError, match="LatentSVM"):
+        MinEntropySVM(Bags(rule="instances", max_share=0.5), alpha=alpha).fit(X, y)
 
 
 @pytest.mark.parametrize("learner", [LatentSVM, MinEntropySVM])

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.bags.combination import Combination, held_out_loss, log_loss
+from tacit.bags.combination import Combination, held_out_loss, held_out_losses, log_loss
 from tacit.bags.forest import ForestModel, fit_forest
 from tacit.bags.kernel_models import KINDS, KernelModel, fit_kernel_model
 from tacit.bags.reading import BagTable, labels_of_rows, read_bags, read_hidden, read_several
@@ -31,8 +31,9 @@ RULES = ("both", "witness", "instances")
 PULL = 10.0
 """How strongly the weights of models are pulled to equal weights, beside the sum of the log-losses of held-out bags."""
 
-KNOWN_SHARE, KNOWN_PULL = 0.8, 30.0
-"""Where witnesses are known, instances decide: weights are pulled to this share of the models of instances."""
+KNOWN_SHARE, KNOWN_PULL = 0.9, 30.0
+"""Where witnesses are known, instances decide: weights are pulled to this share of the models of instances, unless
+equal weights are better on held-out bags by more than a standard error."""
 
 LEAST_WEIGHT = 0.01
 """Models of a smaller weight are left out."""
@@ -60,7 +61,8 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
 
     Their scores are calibrated on held-out bags, and combined by weights that are also fitted to held-out scores, and
     pulled to equal weights. So a kind of model counts where it helps. Known witnesses pull the weights to the models of
-    instances. Choices are made on at most 1,000 bags; the time is linear in the number of bags.
+    instances, unless that is worse on held-out bags. Choices are made on at most 1,000 bags; the time is linear in the
+    number of bags.
 
     Parameters
     ----------
@@ -300,10 +302,10 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
             found = (best,)
         scores = np.stack([one.calibration.log_probabilities(one.held_out[None]) for one in found])
         kept = np.arange(len(found))
-        centre, pull = np.full(len(found), 1 / len(found)), PULL
-        if (samples.known_witnesses(self._background) >= 0).any():
-            centre, pull = _trust_instances([isinstance(one.model, WitnessModel) for one in found]), KNOWN_PULL
-        combination = Combination.fit(scores, trial.y, trial.weights, pull=pull, centre=centre)
+        is_of_instances = np.array([isinstance(one.model, WitnessModel) for one in found])
+        has_known = bool((samples.known_witnesses(self._background) >= 0).any())
+        prior = _choose_prior(scores, trial, is_of_instances, has_known)
+        combination = Combination.fit(scores, trial.y, trial.weights, **prior)
         if len(found) > 1:
             kept = np.flatnonzero(combination.slopes >= min(LEAST_WEIGHT, combination.slopes.max()))
             combination = Combination(combination.slopes[kept], combination.intercepts)
@@ -379,11 +381,18 @@ class Fitting:
         return {}
 
 
-def _trust_instances(is_of_instances: list[bool]) -> Array:
-    """Weights with the share `KNOWN_SHARE` for models of instances, equal within both kinds of models."""
-    own = np.array(is_of_instances)
-    centre = np.where(own, KNOWN_SHARE / own.sum(), (1 - KNOWN_SHARE) / max((~own).sum(), 1))
-    return np.asarray(centre / centre.sum())
+def _choose_prior(scores: Array, trial: Samples, is_of_instances: Array, has_known: bool) -> dict[str, Any]:
+    """What weights are pulled to: models of instances where witnesses are known and no harm shows, else all equally."""
+    equal = {"pull": PULL, "centre": np.full(len(scores), 1 / len(scores))}
+    if not has_known or is_of_instances.all():
+        return equal
+    shares = np.where(
+        is_of_instances, KNOWN_SHARE / is_of_instances.sum(), (1 - KNOWN_SHARE) / (~is_of_instances).sum()
+    )
+    trusting = {"pull": KNOWN_PULL, "centre": shares}
+    losses = [held_out_losses(scores, trial.y, trial.weights, trial.folds(), **prior) for prior in (trusting, equal)]
+    harm = trial.weights * (losses[0] - losses[1])
+    return equal if harm.mean() > harm.std(ddof=1) / np.sqrt(harm.size) else trusting
 
 
 def _accuracy(log_probabilities: Array, y: Array, weights: Array) -> float:

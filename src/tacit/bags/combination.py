@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +92,17 @@ def held_out_loss(scores: Array, y: Array, weights: Array) -> tuple[float, Combi
     """The log-loss of (n, classes) held-out scores after calibration, by which settings are chosen."""
     own = Combination.fit(scores[None], y, weights, pull=0.0)
     return log_loss(own.log_probabilities(scores[None]), y, weights), own
+
+
+def held_out_losses(
+    scores: Array, y: Array, weights: Array, folds: Iterable[tuple[Array, Array]], **prior: Any
+) -> Array:
+    """(n,) −log p of the true labels by combinations that did not see the sample; ``prior`` as in `Combination.fit`."""
+    found = np.zeros(y.size)
+    for train, test in folds:
+        fitted = Combination.fit(scores[:, train], y[train], weights[train], **prior)
+        found[test] = -fitted.log_probabilities(scores[:, test])[np.arange(test.size), y[test]]
+    return found
 
 
 def spread_classes(difference: Any) -> Array:

@@ -15,7 +15,7 @@ from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, bar
 
 if TYPE_CHECKING:
     from tacit.bags.evidence import HeldOut
-    from tacit.bags.tables import BagFile
+    from tacit.bags.reading import BagFile
 
 EXAMPLES = commands.examples(
     "tacit bags molecules.csv --bag molecule --label active --out bags",
@@ -46,7 +46,7 @@ def bags(run: commands.CommandRun, table: Path, model: Path | None, **options: A
     """
     from tacit.bags.classifier import BagClassifier
     from tacit.bags.evidence import cross_validate
-    from tacit.bags.tables import read_bag_file
+    from tacit.bags.reading import read_bag_file
 
     ignored = tuple(options.pop("ignore"))
     chosen = {name: value for name, value in options.items() if value is not None}

@@ -27,7 +27,8 @@ MAX_LANDMARKS = 200
 """Instances that others are compared with."""
 
 MAX_FEATURES = 20_000_000
-"""Numbers that the features of all instances may have; where there are more, nonlinear models learn from fewer bags."""
+"""Numbers that the features of all instances may have. Where there are more, nonlinear models learn from fewer bags;
+where the bags of a choice have more, they are not tried beside linear ones."""
 
 GAMMAS = (0.25, 1.0, 4.0)
 """Tried widths of the RBF kernel, divided by the typical squared distance."""
@@ -153,7 +154,8 @@ class Grid:
         nothing = np.zeros((0, 0))
         if "linear" in self.kernels:
             yield _set_size(Instances(scaler, 1.0, 0.0, nothing, nothing), samples.bags)
-        if "rbf" in self.kernels:
+        is_small = values.shape[0] * MAX_LANDMARKS <= MAX_FEATURES
+        if "rbf" in self.kernels and (is_small or "linear" not in self.kernels):
             landmarks = as_dense(scaler(values[samples.draw(values.shape[0], MAX_LANDMARKS)]))
             typical = typical_distance(landmarks)
             for gamma in self.gammas or [factor / typical for factor in GAMMAS]:

@@ -125,7 +125,7 @@ class CsvTable(NamedTuple):
     """A table with commas: the names of its columns, and its rows with the number of the line that each ends in.
 
     ``rows`` is an iterator: the file is read as it goes on. A row has as many cells as there are columns; those that
-    are missing in the file are None.
+    are missing in the file are None. More cells are refused, unless those are empty.
     """
 
     columns: list[str]
@@ -169,6 +169,11 @@ def read_csv(
         n = len(columns)
         for number, row in rows:
             reader.count_fields(n + FIELDS_PER_ROW)
+            if any(cell.strip() for cell in row[n:]):
+                raise ValueError(
+                    f"{quote(path)}, line {number} has {len(row)} cells, but the header has {n}; put cells with "
+                    "delimiters in double quotes, and write decimal points, not commas"
+                )
             yield number, [*row[:n], *([None] * (n - len(row)))]
 
     return CsvTable(columns, even_rows())

@@ -6,21 +6,22 @@ code without a positive instance is a bag of the background.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 from tacit.data.arrays import Array, Codes, Rows, checksum
 from tacit.data.kernels import kernel
 from tacit.data.labels import find_labels, is_missing
 from tacit.data.parameters import entries, even_table, is_list, is_whole, shorten
 from tacit.oracle import Assignment, LossTable, Schema
-from tacit.oracle.capabilities import Expectations, KnownPart, SumsOutputs
+from tacit.oracle.capabilities import Expectations, GivesEntropySlacks, KnownPart, SumsOutputs
 from tacit.oracle.cells import label_positions, one_coef_each
+from tacit.oracle.listed_labels import ListsLabels
 from tacit.oracle.losses import check_losses
-from tacit.oracle.parts import Nouns, PartsOracle
-from tacit.oracle.slack_search import LossLevels, sum_levels
+from tacit.oracle.parts import Nouns
 from tacit.problems.bags.witness import foreground
 
 
@@ -31,7 +32,7 @@ class Bounds(NamedTuple):
     high: Array
 
 
-class InstancesOracle(PartsOracle):
+class InstancesOracle(ListsLabels):
     """``s(y, h) = Σ_{j ∈ h} (w_y·x_j + b_y)`` over the positive instances h; the background has none, and score 0.
 
     The best h of a class are the instances of positive score, found by sorting where their number is bounded. Without
@@ -77,7 +78,7 @@ class InstancesOracle(PartsOracle):
     @property
     def lacks(self) -> tuple[type, ...]:
         """Capabilities that are missing: sums, where the number of positive instances is bounded."""
-        return () if self._has_sums else (SumsOutputs,)
+        return super().lacks if self._has_sums else (*super().lacks, SumsOutputs, GivesEntropySlacks)
 
     @property
     def remedy(self) -> str:
@@ -89,9 +90,6 @@ class InstancesOracle(PartsOracle):
         return bool((self.bounds.low == 1).all() and (self.bounds.high == np.diff(self.offsets)).all())
 
     # maximise
-
-    def predict(self, w: Array, rows: Rows = None) -> Assignment:
-        return self._best(self._options(w, rows), rows)
 
     def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         scores, labels, starts = self._scores(w, rows), self._true_labels(rows), self._starts(rows)
@@ -109,29 +107,10 @@ class InstancesOracle(PartsOracle):
             code = np.where(np.repeat(fits, np.diff(starts)), wished, code)
         return Assignment(code.astype(self._code_type), value)
 
-    def _predict_augmented(self, w: Array, rows: Rows, factor: Array | None = None) -> Assignment:
-        losses = self._label_losses(rows)
-        chosen, value = self._options(w, rows)
-        return self._best((chosen, value + (losses if factor is None else factor * losses)), rows)
-
-    def loss_levels(self, rows: Rows = None) -> LossLevels:
-        """See `tacit.oracle.capabilities.ScalesLoss`."""
-        losses = self._label_losses(rows).T
-        return sum_levels(losses, np.arange(len(losses)), np.arange(len(losses) + 1))
-
-    def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
-        """(rows, labels): the score with the best instances, or summed over them; 0 of the background."""
-        if np.isinf(power):
-            return self._options(w, rows)[1].T
-        if not self._has_sums:
-            raise ValueError(f"choices of instances cannot be summed over with bounds; {self.remedy}")
-        logs = [log for log, _ in self._sums(power * self._scores(w, rows), None, rows)]
-        return np.stack([np.zeros_like(logs[0]), *logs], axis=1) / power
-
     def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
-        chosen, value = self._options(w, rows)
-        positions = label_positions(labels, value.shape[1], self.n_labels)
-        return self._best((chosen, np.where(positions == np.arange(self.n_labels)[:, None], value, -np.inf)), rows)
+        scores, choose = self._search(w, rows)
+        positions = label_positions(labels, len(scores), self.n_labels)
+        return Assignment(choose(positions), scores[np.arange(len(scores)), positions])
 
     def draw(self, rng: np.random.Generator) -> Array:
         """The true labels with random instances; known ones stay."""
@@ -165,14 +144,15 @@ class InstancesOracle(PartsOracle):
         if coefs[0] is not None:
             table = np.stack([np.zeros(n), *(log for log, _ in sums)])
             if augmented:
-                table = table + power * self._label_losses(rows)
+                table = table + power * self._label_losses(rows).T
             logs[0] = total = logsumexp(table, axis=0)
             for k, (_, share) in enumerate(sums):
                 V[k] += np.repeat(coefs[0] * np.exp(table[k + 1] - total), sizes) * share
         if coefs[1] is not None or coefs[2] is not None:
             labels = self._true_labels(rows)
-            known = self._sums(scores, self._known[self._positions(rows)], rows) if coefs[2] is not None else sums
-            for which, found in ((1, sums), (2, known)):
+            known = self._take_known(rows)
+            given = sums if coefs[2] is None or known is None else self._sums(scores, known, rows)
+            for which, found in ((1, sums), (2, given)):
                 coef = coefs[which]
                 if coef is None:
                     continue
@@ -190,31 +170,86 @@ class InstancesOracle(PartsOracle):
         return np.asarray(self.expectations(w, rows, free=0.0).free)
 
     def _sums(self, scores: Array, known: Array | None, rows: Rows) -> list[tuple[Array, Array]]:
-        """Of every class ``log Σ_h exp s(h)`` per bag, h not empty, and the probability that an instance is in h."""
+        """`_sum` of every class but the background."""
+        return [self._sum(own, known, rows) for own in scores]
+
+    def _sum(self, s: Array, known: Array | None, rows: Rows) -> tuple[Array, Array]:
+        """``log Σ_h exp s(h)`` per bag, h not empty, and the probability that an instance is in h."""
         firsts, sizes = self._starts(rows)[:-1], np.diff(self._starts(rows))
-        found = []
-        for s in scores:
-            is_open = np.ones(s.size, dtype=bool) if known is None else known < 0
-            soft = np.where(is_open, np.logaddexp(0.0, s), 0.0)
-            given = np.zeros_like(s) if known is None else np.where(known == 1, s, 0.0)
-            total = np.add.reduceat(soft, firsts)
-            with np.errstate(divide="ignore"):
-                # log log(1 + exp s) is s where exp s is below rounding
-                fine = np.where(s < -30, s, np.log(np.logaddexp(0.0, np.maximum(s, -30.0))))
-            fine = np.where(is_open, fine, -np.inf)
-            top = np.maximum.reduceat(fine, firsts)
-            top = np.where(np.isfinite(top), top, 0.0)
-            log_total = top + np.log(np.add.reduceat(np.exp(fine - np.repeat(top, sizes)), firsts).clip(1e-300))
-            with np.errstate(divide="ignore"):
-                not_empty = np.where(total < 1e-8, log_total, np.log(-np.expm1(-np.maximum(total, 1e-8))))
-            if known is not None:  # with an instance that is known to be positive, h is never empty
-                not_empty = np.where(np.logical_or.reduceat(known == 1, firsts), 0.0, not_empty)
-            log_share = -np.logaddexp(0.0, -s) - np.repeat(not_empty, sizes)
-            share = np.exp(np.minimum(log_share, 0.0))
-            if known is not None:
-                share = np.where(is_open, share, known == 1)
-            found.append((total + not_empty + np.add.reduceat(given, firsts), share))
-        return found
+        is_open = np.ones(s.size, dtype=bool) if known is None else known < 0
+        soft = np.where(is_open, np.logaddexp(0.0, s), 0.0)
+        given = np.zeros_like(s) if known is None else np.where(known == 1, s, 0.0)
+        total = np.add.reduceat(soft, firsts)
+        with np.errstate(divide="ignore"):
+            # log log(1 + exp s) is s where exp s is below rounding
+            fine = np.where(s < -30, s, np.log(np.logaddexp(0.0, np.maximum(s, -30.0))))
+        fine = np.where(is_open, fine, -np.inf)
+        top = np.maximum.reduceat(fine, firsts)
+        top = np.where(np.isfinite(top), top, 0.0)
+        log_total = top + np.log(np.add.reduceat(np.exp(fine - np.repeat(top, sizes)), firsts).clip(1e-300))
+        with np.errstate(divide="ignore"):
+            not_empty = np.where(total < 1e-8, log_total, np.log(-np.expm1(-np.maximum(total, 1e-8))))
+        if known is not None:  # with an instance that is known to be positive, h is never empty
+            not_empty = np.where(np.logical_or.reduceat(known == 1, firsts), 0.0, not_empty)
+        log_share = -np.logaddexp(0.0, -s) - np.repeat(not_empty, sizes)
+        share = np.exp(np.minimum(log_share, 0.0))
+        if known is not None:
+            share = np.where(is_open, share, known == 1)
+        return total + not_empty + np.add.reduceat(given, firsts), share
+
+    def _scores_by_label(
+        self, w: Array, rows: Rows, known: Array | None, power: float = np.inf, is_mean: bool = False
+    ) -> Array:
+        if not np.isinf(power) and not self._has_sums:
+            raise ValueError(f"choices of instances cannot be summed over with bounds; {self.remedy}")
+        firsts = self._starts(rows)[:-1]
+        columns = [np.zeros(firsts.size)]
+        for s, given in zip(self._scores(w, rows), self._known_by_class(known, rows), strict=True):
+            if np.isinf(power):
+                columns.append(self._choose(s, given, rows)[1])
+                continue
+            log, share = self._sum(power * s, given, rows)
+            columns.append(np.add.reduceat(share * s, firsts) if is_mean else log)
+        return np.stack(columns, axis=1)
+
+    def _slopes(
+        self, w: Array, rows: Rows, weights: Array, power: float, known: Array | None, is_mean: bool = False
+    ) -> Array:
+        scores, sizes = self._scores(w, rows), np.diff(self._starts(rows))
+        V = np.zeros(scores.shape)
+        for k, (s, given) in enumerate(zip(scores, self._known_by_class(known, rows), strict=True)):
+            if np.isinf(power):
+                share: Array = self._choose(s, given, rows)[0]
+            else:
+                share = self._sum(power * s, given, rows)[1]
+            if is_mean:
+                share = share + power * self._covariances(s, share, given, power, rows)
+            V[k] = np.repeat(weights[:, k + 1], sizes) * share
+        return self._adjoint(V, rows)
+
+    def _covariances(self, s: Array, share: Array, known: Array, power: float, rows: Rows) -> Array:
+        """The covariance of every instance being in h and of the score of h, under ``p ∝ exp(power · s)``.
+
+        Without the condition that h is not empty, instances are independent.
+        """
+        firsts, sizes = self._starts(rows)[:-1], np.diff(self._starts(rows))
+        is_open = known < 0
+        mean = np.add.reduceat(share * s, firsts)
+        empty = np.exp(-np.add.reduceat(np.where(is_open, np.logaddexp(0.0, power * s), 0.0), firsts))
+        empty = np.where(np.logical_or.reduceat(known == 1, firsts), 0.0, empty)
+        return np.where(is_open, share * (s * expit(-power * s) - np.repeat(mean * empty, sizes)), 0.0)
+
+    def _known_by_class(self, known: Array | None, rows: Rows) -> Array:
+        """(classes without the background, instances): what is known holds under the true label."""
+        starts = self._starts(rows)
+        if known is None:
+            return np.full((self.n_labels - 1, int(starts[-1])), -1, dtype=np.int8)
+        each = np.repeat(self._true_labels(rows), np.diff(starts))
+        return np.where(each == np.arange(1, self.n_labels)[:, None], known, -1).astype(np.int8)
+
+    def _take_known(self, rows: Rows) -> Array | None:
+        known = self._known[self._positions(rows)]
+        return known if (known >= 0).any() else None
 
     # measure
 
@@ -222,10 +257,6 @@ class InstancesOracle(PartsOracle):
         code, starts = self._read(code, rows), self._starts(rows)
         scores = np.concatenate([np.zeros((1, code.size)), self._scores(w, rows)])
         return np.add.reduceat(scores[code, np.arange(code.size)], starts[:-1])
-
-    def loss(self, code: Array, rows: Rows = None) -> Array:
-        labels = self._labels_of(self._read(code, rows), rows)
-        return np.asarray(self._label_losses(rows)[labels, np.arange(labels.size)])
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         code, starts = self._read(code, rows), self._starts(rows)
@@ -326,6 +357,11 @@ class InstancesOracle(PartsOracle):
         is_pure = (code == 0) | (code == np.repeat(labels, np.diff(self._starts(rows))))
         return bool(is_pure.all() and self._fits(code, labels, rows).all())
 
+    def split(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
+        """See `tacit.oracle.capabilities.SplitsCodes`; what is hidden is 1 for positive instances."""
+        code = self._read(code, rows)
+        return self._labels_of(code, rows), (code > 0).astype(np.int64)
+
     def _labels_of(self, code: Array, rows: Rows) -> Array:
         return np.asarray(np.maximum.reduceat(code, self._starts(rows)[:-1]))
 
@@ -352,12 +388,17 @@ class InstancesOracle(PartsOracle):
             total += self._foreground.adjoint(np.ascontiguousarray(V[:, own]), part)
         return total
 
-    def _options(self, w: Array, rows: Rows) -> tuple[Array, Array]:
-        """(labels, instances) the best instances under every label, and (labels, rows) its score with them."""
-        nothing = np.full(int(self._starts(rows)[-1]), -1, dtype=np.int8)
+    def _search(self, w: Array, rows: Rows) -> tuple[Array, Callable[[Array], Array]]:
+        starts = self._starts(rows)
+        nothing = np.full(int(starts[-1]), -1, dtype=np.int8)
         found = [self._choose(scores, nothing, rows) for scores in self._scores(w, rows)]
         chosen = np.stack([np.zeros_like(nothing), *(marks for marks, _ in found)])
-        return chosen, np.stack([np.zeros_like(found[0][1]), *(value for _, value in found)])
+
+        def choose(labels: Array) -> Array:
+            each = np.repeat(labels, np.diff(starts))
+            return np.where(chosen[each, np.arange(each.size)] == 1, each, 0).astype(self._code_type)
+
+        return np.stack([np.zeros(starts.size - 1), *(value for _, value in found)], axis=1), choose
 
     def _choose(self, scores: Array, known: Array, rows: Rows) -> tuple[Array, Array]:
         starts = self._starts(rows)
@@ -365,25 +406,15 @@ class InstancesOracle(PartsOracle):
         choose_instances(np.ascontiguousarray(scores), known, starts, *self._bounds(rows), chosen, value)
         return chosen, value
 
-    def _best(self, options: tuple[Array, Array], rows: Rows) -> Assignment:
-        """The best label with its instances; ties go to the first."""
-        chosen, value = options
-        labels = np.argmax(value, axis=0)
-        each = np.repeat(labels, np.diff(self._starts(rows)))
-        code = np.where(chosen[each, np.arange(each.size)] == 1, each, 0)
-        return Assignment(code.astype(self._code_type), value.max(axis=0))
-
     def _of_label(self, scores: Array, labels: Array, starts: Array) -> Array:
         """The score of every instance under the label of its bag; 0 under the background."""
         each = np.repeat(labels, np.diff(starts))
         return np.where(each == 0, 0.0, scores[np.maximum(each - 1, 0), np.arange(each.size)])
 
     def _label_losses(self, rows: Rows) -> Array:
-        """(labels, rows)."""
         table, column = self._loss_table()
-        if column is None:
-            return np.asarray(table if rows is None else table[:, rows])
-        return np.asarray(table[:, column if rows is None else column[rows]])
+        chosen: Any = slice(None) if rows is None else rows
+        return np.ascontiguousarray((table if column is None else table[:, column])[:, chosen].T)
 
 
 @kernel

@@ -10,16 +10,11 @@ from scipy.special import logsumexp
 
 from tacit.data.arrays import Array, Codes, Rows, checksum
 from tacit.data.labels import find_labels, reject_unknown
-from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
 from tacit.oracle import Assignment, LossTable
-from tacit.oracle.capabilities import Expectations, KnownPart, ScalesLoss, Slacks
-from tacit.oracle.cell_sums import choose_rivals
+from tacit.oracle.capabilities import Expectations, KnownPart
 from tacit.oracle.cells import label_positions, one_coef_each
-from tacit.oracle.entropies import Order
-from tacit.oracle.entropy_search import read_alpha
-from tacit.oracle.renyi import NEAR_ONE, orders_near_one
-from tacit.oracle.slack_search import LossLevels, sum_levels
+from tacit.oracle.listed_labels import ListsLabels
 from tacit.problems.chain.forward_backward import forward_backward
 from tacit.problems.chain.tokens import group_tokens
 from tacit.problems.chain.viterbi import path_scores
@@ -27,7 +22,7 @@ from tacit.problems.row_sums import sum_rows
 from tacit.problems.sequence_class.packed import PackedPaths, read_path
 
 
-class PathOracle(PackedPaths):
+class PathOracle(PackedPaths, ListsLabels):
     """One label per sequence and a hidden state per token; a code has ``label · k + state`` for every token.
 
     Labels are listed, and the paths under a label are searched by Viterbi or summed by forward–backward:
@@ -37,38 +32,6 @@ class PathOracle(PackedPaths):
     """
 
     # What every learner asks for
-
-    def predict(self, w: Array, rows: Rows = None) -> Assignment:
-        scores = self.label_scores(w, rows)
-        return self.best_under(w, np.argmax(scores, axis=1), rows)
-
-    def predict_augmented(
-        self, w: Array, rows: Rows = None, *, target: Codes = None, rescaling: str = "margin", rivals: bool = False
-    ) -> Assignment:
-        if rescaling not in self.rescalings:
-            raise ValueError(f"rescaling must be 'margin' or 'slack', got {shorten(rescaling)}")
-        scores, losses = self.label_scores(w, rows), self._label_losses(rows)
-        values = scores + losses
-        if rescaling == "slack":
-            if target is None:
-                raise ValueError("slack rescaling needs a target: give target=codes, for example from `impute`")
-            values = losses * (1 + scores - self.score(w, target, rows)[:, None])
-        if rivals:
-            values[np.arange(len(values)), self._true_labels(rows)] = -np.inf
-        labels = np.argmax(values, axis=1)
-        return Assignment(self.best_under(w, labels, rows).code, values.max(axis=1))
-
-    lacks = (ScalesLoss,)
-    """Labels are listed, so slack rescaling is exact, without a search over multiples of the loss."""
-
-    def _predict_augmented(self, w: Array, rows: Rows, factor: Array | None = None) -> Assignment:
-        losses = self._label_losses(rows)
-        values = self.label_scores(w, rows) + (losses if factor is None else factor[:, None] * losses)
-        return Assignment(self.best_under(w, np.argmax(values, axis=1), rows).code, values.max(axis=1))
-
-    def loss_levels(self, rows: Rows = None) -> LossLevels:
-        losses = self._label_losses(rows)
-        return sum_levels(losses, np.arange(len(losses)), np.arange(len(losses) + 1))
 
     def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         labels, known = self._true_labels(rows), self._take_known(rows)
@@ -93,10 +56,6 @@ class PathOracle(PackedPaths):
             value[own] = found
         return value
 
-    def loss(self, code: Array, rows: Rows = None) -> Array:
-        labels = self._split(code, rows)[0]
-        return np.asarray(self._label_losses(rows)[np.arange(labels.size), labels])
-
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         labels, states = self._split(code, rows)
         code, starts = self._read(code, rows), self._starts(rows)
@@ -110,12 +69,6 @@ class PathOracle(PackedPaths):
         cells = code[here] + (states[here - 1] + (code[here] // self.n_states) * (self.n_states - 1)) * self.n_states
         transition.ravel()[:] = np.bincount(cells, weights=each[here], minlength=transition.size)
         return self._flat(emission, transition)
-
-    def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
-        """See `tacit.oracle.capabilities.ScoresLabels`."""
-        if np.isinf(power):
-            return self._scores_by_label(w, rows, None)
-        return self._log_sums(w, rows, power) / power
 
     def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
         """See `tacit.oracle.capabilities.ScoresLabels`."""
@@ -166,35 +119,6 @@ class PathOracle(PackedPaths):
     def log_partition(self, w: Array, rows: Rows = None) -> Array:
         """log Σ exp s over all labels and paths."""
         return np.asarray(logsumexp(self._log_sums(w, rows, 1.0), axis=1))
-
-    def renyi_scores(self, w: Array, alpha: Order, rows: Rows = None) -> Array:
-        """See `tacit.oracle.capabilities.ScoresEntropy`."""
-        return self._renyi_scores(w, rows, read_alpha("SequenceClass", alpha), None)
-
-    def renyi_slacks(
-        self, w: Array, coef: Array, alpha: Order, rows: Rows = None, *, rescaling: str = "margin"
-    ) -> Slacks:
-        """See `tacit.oracle.capabilities.ScoresEntropy`."""
-        order, labels, known = read_alpha("SequenceClass", alpha), self._true_labels(rows), self._take_known(rows)
-        scores = self._renyi_scores(w, rows, order, known)
-        value, weights = choose_rivals(scores, self._label_losses(rows), labels, coef, rescaling)
-        if not weights.any():
-            return Slacks(value, np.zeros(self.n_params))
-        if math.isinf(order):
-            total = np.zeros(self.n_params)
-            for label in range(self.n_labels):
-                own = np.full(labels.size, label)
-                given = None if known is None else self._known_under(own, labels, known, rows)
-                total += self.features(self._best_paths(w, own, rows, given).code, weights[:, label], rows)
-            return Slacks(value, total)
-        blocks = self._zeros()
-        if abs(order - 1) < NEAR_ONE:
-            for power, share in zip(*orders_near_one(order), strict=True):
-                self._add_expected(w, rows, share * weights, power, blocks, known, is_mean=True)
-        else:
-            self._add_expected(w, rows, order / (order - 1) * weights, order, blocks, known)
-            self._add_expected(w, rows, -1 / (order - 1) * weights, 1.0, blocks, known)
-        return Slacks(value, self._flat(*blocks))
 
     def state_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
         """(tokens, k): the probability of every state, given the true label, or else the likeliest one."""
@@ -316,12 +240,16 @@ class PathOracle(PackedPaths):
         known = self._labels, self._known_states, *(self._losses or (None, None))
         return checksum(self._rows, self.offsets, *self.topology, *known)
 
-    def _renyi_scores(self, w: Array, rows: Rows, alpha: float, known: Array | None) -> Array:
-        if math.isinf(alpha):
-            return self._scores_by_label(w, rows, known)
-        if abs(alpha - 1) >= NEAR_ONE:
-            first, second = (self._scores_by_label(w, rows, known, power) for power in (1.0, alpha))
-            return (second - first) / (alpha - 1)
-        orders = zip(*orders_near_one(alpha), strict=True)
-        means = [share * self._scores_by_label(w, rows, known, power, is_mean=True) for power, share in orders]
-        return np.asarray(sum(means))
+    def _slopes(
+        self, w: Array, rows: Rows, weights: Array, power: float, known: Array | None, is_mean: bool = False
+    ) -> Array:
+        if math.isinf(power):
+            total, labels = np.zeros(self.n_params), self._true_labels(rows)
+            for label in range(self.n_labels):
+                own = np.full(labels.size, label)
+                given = None if known is None else self._known_under(own, labels, known, rows)
+                total += self.features(self._best_paths(w, own, rows, given).code, weights[:, label], rows)
+            return total
+        blocks = self._zeros()
+        self._add_expected(w, rows, weights, power, blocks, known, is_mean)
+        return self._flat(*blocks)

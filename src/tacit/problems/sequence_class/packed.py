@@ -53,7 +53,6 @@ class PackedPaths(TokenOracle):
 
     nouns = Nouns("SequenceClass", "sequences", "token")
     labels_parts = False
-    rescalings: tuple[str, ...] = ("margin", "slack")
 
     def __init__(
         self,

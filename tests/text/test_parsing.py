@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import tacit
-from tacit import HiddenCRF, LatentSVM, StructuredSVM
+from tacit import HiddenCRF, LatentSVM, MinEntropySVM, StructuredSVM
 from tacit.apps import Parser
 from tacit.cli import main
 from tacit.problems import Tree
@@ -252,6 +252,16 @@ def test_the_best_few_trees_are_those_of_enumeration(problem):
             assert [columns[k][i] for k in np.flatnonzero(finite)] == [tree for tree, _ in want]
 
 
+@pytest.mark.parametrize("alpha", [0.5, 1.0, np.inf])
+def test_min_entropy_learns_trees(alpha):
+    model = MinEntropySVM(Tree(states=2, spans=False), alpha=alpha, C=10, tol=0.05, verbose=0).fit(X * 2, TREES * 2)
+    assert [text[6:-1] for text in model.predict(X)] == TREES
+    assert model.inference_gap_ <= 1e-9
+    alone = tagged("(S (NP (PRP it)) (VP (VBZ sleeps)))")
+    oracle = model.problem.bind([alone, X[0]], [TREES[1], TREES[0]], model.schema_)
+    assert np.isfinite(oracle.renyi_slacks(model.coef_, np.ones(2), alpha).value).all()
+
+
 def test_split_and_merge_ends_with_fewer_states():
     y = ["(S (NP (NP (N a)) (N b)) (V b))", "(S (NP (N a) (N b)) (V b))", "(S (NP (N b)) (VP (V b) (NP (N a))))"] * 2
     sentences = [tagged(text) for text in y]
@@ -414,7 +424,8 @@ def test_sums_and_the_best_trees_are_those_of_enumeration(seed):
     oracle, listing = problem.bind(sentences, y, schema), _Listing(problem, schema)
     w = rng.standard_normal(oracle.n_params)
     sums = {power: oracle.expectations(w, free=1.0, truth=1.0, power=power) for power in (0.5, 2.0)}
-    found, few = oracle.predict(w), oracle.best_outputs(w, 3)
+    found, few, safe = oracle.predict(w), oracle.best_outputs(w, 3), oracle.likeliest_parts(w)
+    trees, values = oracle.decode(safe.code)[0], oracle.score(w, safe.code)
     for i, x in enumerate(sentences):
         every = [(str(t), float(listing.joint_feature(x, t, h) @ w)) for t, h in listing.outputs(x)]
         right = [v for t, v in every if (fits(t, partial) if i == 3 else t == y[i])]
@@ -425,3 +436,16 @@ def test_sums_and_the_best_trees_are_those_of_enumeration(seed):
         best = {tree: max(v for t, v in every if t == tree) for tree, _ in every}
         want = sorted(best.values(), reverse=True)[:3]
         np.testing.assert_allclose(few.value[i][: len(want)], want, atol=1e-10)
+        p, spans = {}, {tree: Counter(list_spans(parse_tree(tree))[0]) for tree in best}
+        whole = np.logaddexp.reduce([v for _, v in every])
+        for tree in best:
+            p[tree] = np.exp(np.logaddexp.reduce([v for t, v in every if t == tree]) - whole)
+        n_true = sum(p[tree] * spans[tree].total() for tree in best)
+        f1 = {
+            tree: 2
+            * sum(p[other] * (spans[tree] & spans[other]).total() for other in best)
+            / max(n_true + spans[tree].total(), 1e-9)
+            for tree in best
+        }
+        np.testing.assert_allclose(f1[trees[i]], max(f1.values()), atol=1e-9)
+        np.testing.assert_allclose([safe.value[i], values[i]], [np.log(p[trees[i]]), best[trees[i]]], atol=1e-9)

@@ -121,7 +121,9 @@ def test_command(tmp_path, capsys):
     train.write_text("\n".join(TREES * 5), encoding="utf-8")
     (tmp_path / "new.txt").write_text("the\ncat\nsleeps\n", encoding="utf-8")
     out = tmp_path / "out"
-    assert main(["parse", str(train), "--predict", str(tmp_path / "new.txt"), "--epochs", "2", "--out", str(out)]) == 0
+    assert (
+        main(["parse", str(train), "--predict", str(tmp_path / "new.txt"), "--max-iter", "5", "--out", str(out)]) == 0
+    )
     assert len(read_trees(out / "trees.ptb")) == 1
     assert "<svg" in (out / "report.html").read_text(encoding="utf-8") or "no mistakes" in (
         out / "report.html"
@@ -292,7 +294,7 @@ def test_threads_give_the_same_bits():
 
 
 def test_long_sentences_are_parsed_and_longer_ones_refused():
-    parser = Parser(epochs=1, verbose=0).fit(TREES)
+    parser = Parser(max_iter=3, verbose=0).fit(TREES)
     sentence = [("old", "JJ")] * 196 + [("dog", "NN"), ("sees", "VBZ"), ("a", "DT"), ("cat", "NN")]
     assert parser.predict([[("the", "DT"), *sentence]])[0].count("(JJ old)") == 196
     with pytest.raises(ValueError, match="250"):
@@ -311,7 +313,7 @@ def test_a_long_sentence_without_a_tree_takes_bounded_memory(monkeypatch):
 
 def test_words_that_are_brackets():
     trees = ["(S (-LRB- -LRB-) (NP (PRP it)) (-RRB- -RRB-))", "(S (NP (PRP it)) (VP (VBZ sleeps)))"] * 5
-    found = Parser(epochs=2, verbose=0).fit(trees).predict([["(", "it", ")"]])
+    found = Parser(verbose=0).fit(trees).predict([["(", "it", ")"]])
     assert found == ["(ROOT (S (-LRB- -LRB-) (NP (PRP it)) (-RRB- -RRB-)))"]
 
 
@@ -368,7 +370,7 @@ def test_what_the_grammar_lacks_is_not_within_reach():
 
 
 def test_parses_tell_their_fallbacks():
-    parser = Parser(epochs=1, verbose=0).fit(TREES)
+    parser = Parser(max_iter=3, verbose=0).fit(TREES)
     found = parser.parse([X[1], [("b", "VBZ"), ("it", "PRP"), ("b", "VBZ")], [("it", "PRP"), ("x", "NEW")]])
     assert found.trees[0] == format_tree(parse_tree(TREES[1]))
     assert (found.fragments[0], found.new_tags) == (1, ["NEW"])

@@ -37,8 +37,8 @@ EXAMPLES = examples(
 @click.option("--test", type=INPUT_FILE, help="Trees to test on; without it, a tenth of TRAIN is held out.")
 @model_option("it parses the sentences of --predict, and nothing is learned.")
 @number_option("--states", 2, "Number of hidden sub-categories per category, from 1 to 64.", most=64)
-@number_option("--epochs", 3, "Number of passes through all sentences.")
-@c_option(0.1, of="of a sentence ")
+@number_option("--max-iter", 20, "Number of steps, each about one pass through all sentences.")
+@c_option(0.3, of="of a sentence ")
 @run_options(out="trees", is_parallel=False)
 def parse(
     run: CommandRun,

@@ -385,6 +385,13 @@ def test_files_of_running_text_and_of_columns(tmp_path):
     assert read_sentences(tmp_path / "new.conllu") == [[("dog", "NN")]]
 
 
+def test_a_file_is_named_whose_sentence_is_too_long(tmp_path):
+    for name, text in (("new.tsv", "it\n\n" + "dog\tNN\n" * 251), ("new.txt", "It rains. Then " + "dog " * 250)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        with pytest.raises(ValueError, match=r"new.*sentence 2.*251 words"):
+            read_sentences(tmp_path / name)
+
+
 def random_tree(rng, words):
     """A bracketed tree of these words with two tags and three categories."""
     if len(words) == 1:

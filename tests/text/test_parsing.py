@@ -435,6 +435,10 @@ def test_sums_and_the_best_trees_are_those_of_enumeration(seed):
     sums = {power: oracle.expectations(w, free=1.0, truth=1.0, power=power) for power in (0.5, 2.0)}
     found, few, safe = oracle.predict(w), oracle.best_outputs(w, 3), oracle.likeliest_parts(w)
     trees, values = oracle.decode(safe.code)[0], oracle.score(w, safe.code)
+    for rows in (slice(1, 3), np.array([3, 1])):
+        part = oracle.likeliest_parts(w, rows)
+        assert oracle.decode(part.code, rows)[0].tolist() == trees[rows].tolist()
+        np.testing.assert_array_equal(part.value, safe.value[rows])
     for i, x in enumerate(sentences):
         every = [(str(t), float(listing.joint_feature(x, t, h) @ w)) for t, h in listing.outputs(x)]
         right = [v for t, v in every if (fits(t, partial) if i == 3 else t == y[i])]

@@ -84,7 +84,7 @@ def split_trees(draw: Draw):
 def parsers(draw: Draw):
     pool = ["(S (NP (D a) (N b)) (V b))", "(NP (D a) (N a) (N b))", "(S (V a))", "(S (NP (N a)) (VP (V b)))"]
     trees = [draw.pick(pool) for _ in range(draw.between(3, 6))]
-    parameters = {"states": draw.whole(1, 2), "epochs": 1, "C": draw.real(0.1, 1), "spans": draw.chance(0.5)}
+    parameters = {"states": draw.whole(1, 2), "max_iter": 2, "C": draw.real(0.1, 1), "spans": draw.chance(0.5)}
     parser = Parser(**draw.spoil_some(parameters, 0.3), verbose=0)
     parser.fit(**draw.spoil_some({"trees": trees}, 0.3))
     return len(parser.predict(**draw.spoil_some({"X": [["a", "b"], [("a", "D"), ("b", "N")]]}, 0.3)))

@@ -276,7 +276,7 @@ def test_the_likeliest_cluster_adds_up_its_links(seed):
             mass[made[e]] = mass.get(made[e], 0.0) + chance[e]
         made.append(max(mass, key=mass.get))
         total += np.log(mass[made[-1]] / chance.sum())
-    found = oracle.likeliest_clusters(w)
+    found = oracle.likeliest_parts(w)
     assert same_partition(oracle.decode(found.code)[0][0], made)
     assert found.value[0] == pytest.approx(total)
 
@@ -285,7 +285,7 @@ def test_a_hidden_crf_adds_up_links_by_default():
     y = [TALE.clusters]
     model = HiddenCRF(Coreference(), C=10, verbose=0).fit([TALE], y)
     oracle = model.problem.bind(mention_pairs([TALE]), None, model.schema_)
-    for rule, code in (("sum", oracle.likeliest_clusters(model.coef_).code), ("max", oracle.predict(model.coef_).code)):
+    for rule, code in (("sum", oracle.likeliest_parts(model.coef_).code), ("max", oracle.predict(model.coef_).code)):
         assert model.set_params(rule=rule).predict([TALE])[0].tolist() == oracle.decode(code)[0][0].tolist()
 
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import tacit
-from tacit import HiddenCRF, LatentSVM, StructuredSVM
+from tacit import HiddenCRF, LatentSVM, MinEntropySVM, StructuredSVM
 from tacit.apps import Parser
 from tacit.cli import main
 from tacit.problems import Tree
@@ -121,7 +121,9 @@ def test_command(tmp_path, capsys):
     train.write_text("\n".join(TREES * 5), encoding="utf-8")
     (tmp_path / "new.txt").write_text("the\ncat\nsleeps\n", encoding="utf-8")
     out = tmp_path / "out"
-    assert main(["parse", str(train), "--predict", str(tmp_path / "new.txt"), "--epochs", "2", "--out", str(out)]) == 0
+    assert (
+        main(["parse", str(train), "--predict", str(tmp_path / "new.txt"), "--max-iter", "5", "--out", str(out)]) == 0
+    )
     assert len(read_trees(out / "trees.ptb")) == 1
     assert "<svg" in (out / "report.html").read_text(encoding="utf-8") or "no mistakes" in (
         out / "report.html"
@@ -252,6 +254,16 @@ def test_the_best_few_trees_are_those_of_enumeration(problem):
             assert [columns[k][i] for k in np.flatnonzero(finite)] == [tree for tree, _ in want]
 
 
+@pytest.mark.parametrize("alpha", [0.5, 1.0, np.inf])
+def test_min_entropy_learns_trees(alpha):
+    model = MinEntropySVM(Tree(states=2, spans=False), alpha=alpha, C=10, tol=0.05, verbose=0).fit(X * 2, TREES * 2)
+    assert [text[6:-1] for text in model.predict(X)] == TREES
+    assert model.inference_gap_ <= 1e-9
+    alone = tagged("(S (NP (PRP it)) (VP (VBZ sleeps)))")
+    oracle = model.problem.bind([alone, X[0]], [TREES[1], TREES[0]], model.schema_)
+    assert np.isfinite(oracle.renyi_slacks(model.coef_, np.ones(2), alpha).value).all()
+
+
 def test_split_and_merge_ends_with_fewer_states():
     y = ["(S (NP (NP (N a)) (N b)) (V b))", "(S (NP (N a) (N b)) (V b))", "(S (NP (N b)) (VP (V b) (NP (N a))))"] * 2
     sentences = [tagged(text) for text in y]
@@ -282,7 +294,7 @@ def test_threads_give_the_same_bits():
 
 
 def test_long_sentences_are_parsed_and_longer_ones_refused():
-    parser = Parser(epochs=1, verbose=0).fit(TREES)
+    parser = Parser(max_iter=3, verbose=0).fit(TREES)
     sentence = [("old", "JJ")] * 196 + [("dog", "NN"), ("sees", "VBZ"), ("a", "DT"), ("cat", "NN")]
     assert parser.predict([[("the", "DT"), *sentence]])[0].count("(JJ old)") == 196
     with pytest.raises(ValueError, match="250"):
@@ -301,7 +313,7 @@ def test_a_long_sentence_without_a_tree_takes_bounded_memory(monkeypatch):
 
 def test_words_that_are_brackets():
     trees = ["(S (-LRB- -LRB-) (NP (PRP it)) (-RRB- -RRB-))", "(S (NP (PRP it)) (VP (VBZ sleeps)))"] * 5
-    found = Parser(epochs=2, verbose=0).fit(trees).predict([["(", "it", ")"]])
+    found = Parser(verbose=0).fit(trees).predict([["(", "it", ")"]])
     assert found == ["(ROOT (S (-LRB- -LRB-) (NP (PRP it)) (-RRB- -RRB-)))"]
 
 
@@ -358,7 +370,7 @@ def test_what_the_grammar_lacks_is_not_within_reach():
 
 
 def test_parses_tell_their_fallbacks():
-    parser = Parser(epochs=1, verbose=0).fit(TREES)
+    parser = Parser(max_iter=3, verbose=0).fit(TREES)
     found = parser.parse([X[1], [("b", "VBZ"), ("it", "PRP"), ("b", "VBZ")], [("it", "PRP"), ("x", "NEW")]])
     assert found.trees[0] == format_tree(parse_tree(TREES[1]))
     assert (found.fragments[0], found.new_tags) == (1, ["NEW"])
@@ -371,6 +383,13 @@ def test_files_of_running_text_and_of_columns(tmp_path):
     row = "1\tdog\tdog\tNOUN\tNN\t_\t0\troot\t_\t_\n\n"
     (tmp_path / "new.conllu").write_text(row, encoding="utf-8")
     assert read_sentences(tmp_path / "new.conllu") == [[("dog", "NN")]]
+
+
+def test_a_file_is_named_whose_sentence_is_too_long(tmp_path):
+    for name, text in (("new.tsv", "it\n\n" + "dog\tNN\n" * 251), ("new.txt", "It rains. Then " + "dog " * 250)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        with pytest.raises(ValueError, match=r"new.*sentence 2.*251 words"):
+            read_sentences(tmp_path / name)
 
 
 def random_tree(rng, words):
@@ -414,7 +433,12 @@ def test_sums_and_the_best_trees_are_those_of_enumeration(seed):
     oracle, listing = problem.bind(sentences, y, schema), _Listing(problem, schema)
     w = rng.standard_normal(oracle.n_params)
     sums = {power: oracle.expectations(w, free=1.0, truth=1.0, power=power) for power in (0.5, 2.0)}
-    found, few = oracle.predict(w), oracle.best_outputs(w, 3)
+    found, few, safe = oracle.predict(w), oracle.best_outputs(w, 3), oracle.likeliest_parts(w)
+    trees, values = oracle.decode(safe.code)[0], oracle.score(w, safe.code)
+    for rows in (slice(1, 3), np.array([3, 1])):
+        part = oracle.likeliest_parts(w, rows)
+        assert oracle.decode(part.code, rows)[0].tolist() == trees[rows].tolist()
+        np.testing.assert_array_equal(part.value, safe.value[rows])
     for i, x in enumerate(sentences):
         every = [(str(t), float(listing.joint_feature(x, t, h) @ w)) for t, h in listing.outputs(x)]
         right = [v for t, v in every if (fits(t, partial) if i == 3 else t == y[i])]
@@ -425,3 +449,16 @@ def test_sums_and_the_best_trees_are_those_of_enumeration(seed):
         best = {tree: max(v for t, v in every if t == tree) for tree, _ in every}
         want = sorted(best.values(), reverse=True)[:3]
         np.testing.assert_allclose(few.value[i][: len(want)], want, atol=1e-10)
+        p, spans = {}, {tree: Counter(list_spans(parse_tree(tree))[0]) for tree in best}
+        whole = np.logaddexp.reduce([v for _, v in every])
+        for tree in best:
+            p[tree] = np.exp(np.logaddexp.reduce([v for t, v in every if t == tree]) - whole)
+        n_true = sum(p[tree] * spans[tree].total() for tree in best)
+        f1 = {
+            tree: 2
+            * sum(p[other] * (spans[tree] & spans[other]).total() for other in best)
+            / max(n_true + spans[tree].total(), 1e-9)
+            for tree in best
+        }
+        np.testing.assert_allclose(f1[trees[i]], max(f1.values()), atol=1e-9)
+        np.testing.assert_allclose([safe.value[i], values[i]], [np.log(p[trees[i]]), best[trees[i]]], atol=1e-9)

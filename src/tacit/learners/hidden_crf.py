@@ -44,7 +44,7 @@ class HiddenCRF(SmoothLearner):
         hidden value in place of the sum) come in later. A step is then one round of the pace, see `SmoothStep`
     rule : "sum" predicts the label of the highest probability, "max" that of the best single output. For sequences
         whose tags have states, "sum" takes the likeliest tag of every token (marginal decoding), "max" the tags of the
-        best states (Viterbi)
+        best states (Viterbi). For trees, "sum" takes the tree of the highest expected F1
     n_init : number of starts; the one with the lowest objective is kept, all are in `runs_`
     init : where a start begins. "auto" takes hidden values that the problem proposes, then w = 0, then random hidden
         values. "zero" is always w = 0, "hidden" random hidden values, "weights" random weights. A dict gives weights by

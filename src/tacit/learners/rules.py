@@ -60,7 +60,8 @@ class SummedHidden:
 
 class LikeliestLabel(SummedHidden):
     """`SummedHidden` for single labels. Where labels have many parts: the likeliest tag of every token where tags have
-    hidden states, the likeliest cluster of every mention, and else the best output, as for plain sequences."""
+    hidden states, the likeliest cluster of every mention, the tree of the highest F1. Else the best output, as for
+    plain sequences."""
 
     needs: tuple[Need, ...] = (Oracle.predict,)
 
@@ -69,7 +70,7 @@ class LikeliestLabel(SummedHidden):
             return cast(HasHiddenStates, oracle).likeliest(w)
         summing = capability(oracle, SumsParts)
         if summing is not None:
-            return summing.likeliest_clusters(w).code
+            return summing.likeliest_parts(w).code
         return BestOutput().answer(oracle, w) if has_long_codes(oracle) else super().answer(oracle, w)
 
 

@@ -195,12 +195,12 @@ class ScoresCells(ListsOutputs, Protocol):
 
 
 class SumsParts(Oracle, Protocol):
-    """Labels of many parts under which hidden values can be summed over part by part."""
+    """Labels of many parts, such as clusters and trees, whose hidden values can be summed over part by part."""
 
     @batch(join_tuples)
-    def likeliest_clusters(self, w: Array, rows: Rows = None) -> Assignment:
-        """An output of high probability, hidden values summed over: part by part, given the parts before. The value is
-        the logarithm of its probability."""
+    def likeliest_parts(self, w: Array, rows: Rows = None) -> Assignment:
+        """An output of likely parts, hidden values summed over: clusters one by one, given those before; spans of a
+        tree all together. The value is the logarithm of its probability."""
 
 
 class RanksHidden(Oracle, Protocol):

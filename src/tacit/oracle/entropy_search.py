@@ -104,7 +104,7 @@ class SearchesEntropy(PartsOracle):
             labels, value, bound = self._best_of(w, alpha, samples[is_open], count, is_augmented)
             found.labels[positions_of(starts, is_open)] = labels
             found.value[is_open], found.bound[is_open] = value, bound
-            left = bound > value + ROUNDING * (1 + np.abs(bound))
+            left = bound > value + ROUNDING * (1 + np.abs(np.where(np.isfinite(bound), bound, 0.0)))  # no rivals: −inf
             is_open, count = is_open[left & (count < self.most_visited)], 4 * count
         return found
 

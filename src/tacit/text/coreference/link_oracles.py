@@ -90,7 +90,7 @@ class LeftOracle(LinkOracle):
         kernels.row_posteriors(*self.layout(rows), self.packed.limit, self.packed.table, self.base, self.pad(w), out)
         return out
 
-    def likeliest_clusters(self, w: Array, rows: Rows = None) -> Assignment:
+    def likeliest_parts(self, w: Array, rows: Rows = None) -> Assignment:
         """See `tacit.oracle.capabilities.SumsParts`: from left to right, each mention joins the most probable cluster.
 
         The probability of a cluster is the sum of those of the links to it; the best of them is the link.

@@ -37,8 +37,8 @@ EXAMPLES = examples(
 @click.option("--test", type=INPUT_FILE, help="Trees to test on; without it, a tenth of TRAIN is held out.")
 @model_option("it parses the sentences of --predict, and nothing is learned.")
 @number_option("--states", 2, "Number of hidden sub-categories per category, from 1 to 64.", most=64)
-@number_option("--epochs", 3, "Number of passes through all sentences.")
-@c_option(0.1, of="of a sentence ")
+@number_option("--max-iter", 20, "Number of steps, each about one pass through all sentences.")
+@c_option(0.3, of="of a sentence ")
 @run_options(out="trees", is_parallel=False)
 def parse(
     run: CommandRun,
@@ -103,12 +103,23 @@ def read_sentences(path: Path) -> list[Any]:
 
     name = path.name.removesuffix(".gz")
     if is_raw_text(path) and not has_columns(path):
-        return list(read_raw_text(path).words)
+        return _check_lengths(path, list(read_raw_text(path).words))
     if name.endswith(".ptb"):
         return [read_leaves(tree, f"{path}, tree {i}") for i, tree in enumerate(read_trees(path), 1)]
     found = read_conllu(path, tag="xpos") if name.endswith(".conllu") else read_two_columns(path)
     pairs = zip(found.words, found.tags, strict=True)
-    return [words if None in tags else list(zip(words, tags, strict=True)) for words, tags in pairs]
+    tagged = [words if None in tags else list(zip(words, tags, strict=True)) for words, tags in pairs]
+    return _check_lengths(path, tagged)
+
+
+def _check_lengths(path: Path, sentences: list[Any]) -> list[Any]:
+    """These sentences, unless one is too long for any parser."""
+    from tacit.text.parsing.brackets import MAX_WORDS
+
+    for i, own in enumerate(sentences, 1):
+        if len(own) > MAX_WORDS:
+            raise ValueError(f"{path}, sentence {i}, has {len(own)} words, at most {MAX_WORDS} can be parsed; split it")
+    return sentences
 
 
 def _parse_new(run: CommandRun, model: Path, train: tuple[Path, ...], wanted: Path | None) -> None:

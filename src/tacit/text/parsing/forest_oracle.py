@@ -195,6 +195,21 @@ class ForestOracle(PartsOracle):
     def _score_parts(self, w: Array, packed: Packed) -> Scored:
         return Scored(*self._span_scores(w, packed), packed.word)
 
+    def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
+        packed, states = self._unfold(code, rows)
+        value, out = np.empty(self._count(rows)), np.empty(int(self._starts(rows)[-1]), dtype=np.int64)
+        scored = self._score_parts(w, packed)
+        best_trees(packed.forest, scored, self._weights(w), 1.0, states, out, self._starts(rows), value)
+        return value
+
+    def loss(self, code: Array, rows: Rows = None) -> Array:
+        packed, _ = self._unfold(code, rows)
+        return self._sum_losses(packed.forest, rows)
+
+    def _sum_losses(self, forest: Forest, rows: Rows) -> Array:
+        truth, numbers = self._true_spans(), self._numbers(rows)
+        return np.asarray(np.add.reduceat(truth.losses(forest, numbers), forest.offsets[:-1]) + truth.sizes[numbers])
+
     def _best(
         self, w: Array, packed: Packed, rows: Rows, known: Array | None = None, factor: Array | None = None
     ) -> Assignment:
@@ -228,6 +243,25 @@ class ForestOracle(PartsOracle):
         extra: Array | None = None,
     ) -> Array:
         """Log-sums over these forests; expected features times the coefficients are added to ``out``."""
+        logs, nodes, pairs = self._sum_trees(w, packed, coef, power, out, known=known, extra=extra)
+        if self._has_spans and coef.any():
+            views, forest = self._views(out), packed.forest
+            add_spans(forest, packed.span, packed.split, packed.column, nodes, pairs, views["span"], views["split"])
+        return logs
+
+    def _sum_trees(
+        self,
+        w: Array,
+        packed: Packed,
+        coef: Array,
+        power: float,
+        out: Array,
+        *,
+        known: Array,
+        extra: Array | None = None,
+    ) -> tuple[Array, Array, Array]:
+        """Log-sums over these forests, and the probabilities of nodes and of pairs of children times the coefficients;
+        expected features of the blocks with states are added to ``out``."""
         forest = packed.forest
         node, pair = (
             self._span_scores(w, packed) if power else (np.zeros(forest.symbol.size), np.zeros(forest.rule.size))
@@ -235,14 +269,10 @@ class ForestOracle(PartsOracle):
         node += 0.0 if extra is None else extra
         node *= power
         pair *= power
-        logs, has_features = np.empty(coef.size), bool(coef.any())
-        nodes, pairs = np.zeros(node.size), np.zeros(pair.size)
-        given = forest, Scored(node, pair, packed.word), self._weights(w), power, known, coef, has_features
+        logs, nodes, pairs = np.empty(coef.size), np.zeros(node.size), np.zeros(pair.size)
+        given = forest, Scored(node, pair, packed.word), self._weights(w), power, known, coef, bool(coef.any())
         sum_trees(*given, logs, nodes, pairs, self._weights(out))
-        if has_features and self._has_spans:
-            views = self._views(out)
-            add_spans(forest, packed.span, packed.split, packed.column, nodes, pairs, views["span"], views["split"])
-        return logs
+        return logs, nodes, pairs
 
 
 def reverse_each(offsets: Array) -> Array:

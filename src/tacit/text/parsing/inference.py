@@ -1,7 +1,8 @@
 """Compiled passes over forests: the best tree with its states, and sums over all trees and states.
 
 The states of two children are independent given the state of their parent and the rule, so a pair of children costs
-O(states²): a hidden tree Markov model (Matsuzaki et al. 2005 have O(states³)).
+O(states²): a hidden tree Markov model (Matsuzaki et al. 2005 have O(states³)). Passes repeat how a child is read: inner
+functions for it made them 1.4 to 1.6 times as slow.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def best_trees(
     """The best tree of every forest and the states of its nodes, in preorder; all weights are multiplied by ``power``.
 
     ``known`` has a state per node, or minus the number of states of which it has one; it is empty where all have all.
-    ``code`` has
-    ``2 · (symbol · states + state)``, and one more for a leaf; the part of each sentence begins at ``starts``.
+    ``code`` has ``2 · (symbol · states + state)``, and one more for a leaf; the part of each sentence begins at
+    ``starts``.
     """
     offsets, symbol, _, _, leaf, edges, lefts, rights, rules, is_top = forest
     node_score, pair_score, word = scored

@@ -14,21 +14,18 @@ from tacit.oracle.cells import one_coef_each
 from tacit.oracle.slack_search import LossLevels
 from tacit.text.parsing.brackets import format_tree, list_spans
 from tacit.text.parsing.codes import decode_tree
-from tacit.text.parsing.forest_oracle import ForestOracle, reverse_each
+from tacit.text.parsing.forest_oracle import reverse_each
 from tacit.text.parsing.forests import Forest
 from tacit.text.parsing.inference import Scored, best_trees
 from tacit.text.parsing.known import is_complete, read_states, read_true_trees
 from tacit.text.parsing.packed import Packed, TrueSpans, label_table
-from tacit.text.parsing.ranking import best_few_trees
-
-MAX_NUMBERS = 1 << 27
-"""Numbers that the lists of the best few trees may have."""
+from tacit.text.parsing.ranking import RankedTrees
 
 MIN_FACTOR = 1e-6
 """The common factor of weights that are learned online is multiplied in when it gets smaller than this."""
 
 
-class TreeOracle(ForestOracle):
+class TreeOracle(RankedTrees):
     """Best trees and sums over trees, and what else learners ask for. Parameters are those of `ForestOracle`."""
 
     # What every learner asks for
@@ -48,41 +45,30 @@ class TreeOracle(ForestOracle):
         given = np.logical_and.reduceat(prefer >= 0, self._starts(rows)[:-1])
         own = self._pick(given, prefer, best.code, rows)
         value = self.score(w, own, rows)
-        fits = given & self._agrees(own, best.code, rows) & (value >= best.value)
+        fits = given & self._agrees(own, rows) & (value >= best.value)
         return Assignment(self._pick(fits, own, best.code, rows), best.value)
 
-    def _agrees(self, code: Array, best: Array, rows: Rows) -> Array:
+    def _agrees(self, code: Array, rows: Rows) -> Array:
         """Which rows of a code have the true tree, or one that fits what is known of it, and the known states."""
-        k, starts = self.n_states, self._starts(rows)
-        same = ((code >> 1) // k == (best >> 1) // k) & (code % 2 == best % 2)
-        known = self._known[self._positions(rows)] if self._known.size else self._known
-        if known.size:
-            own = known[reverse_each(starts)]
-            same &= (own < 0) | ((code >> 1) % k == own)
-        fits = np.asarray(np.logical_and.reduceat(same, starts[:-1]))
+        fits = self._is_true_label(code, rows)
+        if self._known.size:
+            starts = self._starts(rows)
+            own = self._known[self._positions(rows)][reverse_each(starts)]
+            fits &= np.logical_and.reduceat((own < 0) | ((code >> 1) % self.n_states == own), starts[:-1])
+        return fits
+
+    def _is_true_label(self, labels: Array, rows: Rows) -> Array:
+        best = self._best(np.zeros(self.n_params), self._true_forest(), rows).code  # of whole trees the only one
+        same = ((labels >> 1) // self.n_states == (best >> 1) // self.n_states) & (labels % 2 == best % 2)
+        fits = np.asarray(np.logical_and.reduceat(same, self._starts(rows)[:-1]))
         is_partial = [r for r, i in enumerate(self._numbers(rows).tolist()) if i in self._partial]
-        if is_partial and not known.size:
-            forest = self._unfold(code, rows)[0].forest
+        if is_partial:
+            forest = self._unfold(labels, rows)[0].forest
             for r in is_partial:
                 mask = self._partial[int(self._numbers(rows)[r])].mask(self.grammar.coarse_symbols.tolist())
                 own = slice(forest.offsets[r], forest.offsets[r + 1])
                 fits[r] = mask[forest.first[own], forest.last[own], self.grammar.coarse[forest.symbol[own]]].all()
         return fits
-
-    def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
-        packed, states = self._unfold(code, rows)
-        value, out = np.empty(self._count(rows)), np.empty(int(self._starts(rows)[-1]), dtype=np.int64)
-        scored = self._score_parts(w, packed)
-        best_trees(packed.forest, scored, self._weights(w), 1.0, states, out, self._starts(rows), value)
-        return value
-
-    def loss(self, code: Array, rows: Rows = None) -> Array:
-        packed, _ = self._unfold(code, rows)
-        return self._sum_losses(packed.forest, rows)
-
-    def _sum_losses(self, forest: Forest, rows: Rows) -> Array:
-        truth, numbers = self._true_spans(), self._numbers(rows)
-        return np.asarray(np.add.reduceat(truth.losses(forest, numbers), forest.offsets[:-1]) + truth.sizes[numbers])
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         packed, states = self._unfold(code, rows)
@@ -90,23 +76,6 @@ class TreeOracle(ForestOracle):
         out = np.zeros(self.n_params)
         self._add_expected(np.zeros(self.n_params), packed, coef, 1.0, out, known=states)
         return out
-
-    def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
-        """The best k different trees of every row, each in its best states, the best first: codes (nodes of the rows,
-        k) and scores (rows, k); −1 and −inf where a row has fewer. O(pairs · (states² k² + k²)) time."""
-        starts, packed = self._starts(rows), self._forest
-        largest = int(np.diff(packed.forest.offsets).max(initial=1)) * self.n_states
-        most = max(1, MAX_NUMBERS // max(7 * largest, int(starts[-1])))
-        if k > most:
-            raise ValueError(f"the best k={k} trees do not fit into memory; lower k to {most}, or give fewer sentences")
-        code, value = np.empty((int(starts[-1]), k), dtype=np.int64), np.empty((starts.size - 1, k))
-        weights = self._weights(np.ascontiguousarray(w, dtype=np.float64))
-        for out, part in self._parts(packed, rows):
-            own, cuts = packed.take(part), starts[out.start : out.stop + 1]
-            scored = self._score_parts(w, own)
-            limits = self._state_limits(own.forest)
-            best_few_trees(own.forest, scored, weights, limits, code[cuts[0] : cuts[-1]], cuts - cuts[0], value[out])
-        return Assignment(code, value)
 
     def loss_levels(self, rows: Rows = None) -> LossLevels:
         """See `tacit.oracle.capabilities.ScalesLoss`."""

@@ -225,6 +225,22 @@ def label_table(grammar: Grammar) -> tuple[Array, Array, Array]:
     return np.array(labels, dtype=np.str_), which, times
 
 
+def expect_right(forest: Forest, posterior: Array, which: Array, times: Array) -> Array:
+    """The expected number of right labels of every node, from the probabilities of nodes. Nodes of one span and label
+    share them, whatever else their symbols say; a label that is there twice is right twice if it is true twice."""
+    sentence = np.repeat(np.arange(forest.offsets.size - 1), np.diff(forest.offsets))
+    nodes, keys = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    for k in range(which.shape[1]):
+        count = times[forest.symbol, k]
+        for repeat in range(1, int(times.max(initial=0)) + 1):
+            at = np.flatnonzero(count >= repeat)
+            key = (sentence[at] * 256 + forest.first[at]) * 256 + forest.last[at]
+            nodes.append(at)
+            keys.append((key * 256 + repeat) * (int(which.max()) + 1) + which[forest.symbol[at], k])
+    owner, (_, number) = np.concatenate(nodes), np.unique(np.concatenate(keys), return_inverse=True)
+    return np.bincount(owner, np.bincount(number, posterior[owner])[number], minlength=posterior.size)
+
+
 class TrueSpans:
     """The labelled spans of true trees, to count those that a forest's nodes share with them.
 

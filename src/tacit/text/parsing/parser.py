@@ -11,11 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.parameters import entries, random_numbers
 from tacit.data.specs import estimator, instance, parameter, positive, switch, whole
-from tacit.learners import LatentSVM, StructuredSVM
+from tacit.learners import HiddenCRF
 from tacit.learners.application import Application
 from tacit.runtime import Status
 from tacit.runtime.loop import Deadline
-from tacit.solvers import Subgradient
 from tacit.text.parsing.brackets import escape, list_leaves, parse_tree
 from tacit.text.parsing.problem import Tree
 from tacit.text.parsing.scores import ParseScores, parse_scores
@@ -52,15 +51,16 @@ class Parses(NamedTuple):
 
 @estimator
 class Parser(Application):
-    """Parse sentences by an averaged latent SVM on trees (`tacit.problems.Tree`), with features of spans.
+    """Parse sentences by a hidden CRF of trees (`tacit.problems.Tree`), with features of spans.
 
-    Words without tags get them from a `tacit.Tagger` that is learned from the same trees.
+    It sums over hidden sub-categories, and predicts the tree of the highest expected F1. Words without tags get them
+    from a `tacit.Tagger` that is learned from the same trees.
 
     Parameters
     ----------
     states : hidden sub-categories per symbol; 1 for none
-    C : factor of the loss of a sentence
-    epochs : passes over the sentences
+    C : factor of the log-loss of a sentence
+    max_iter : steps of L-BFGS, each about one pass over the sentences
     vertical, horizontal, spans, min_count : as in `tacit.problems.Tree`
     prune : as in `tacit.problems.Tree`
     time_budget : stop after this many seconds and keep the model so far; None for no limit
@@ -70,22 +70,22 @@ class Parser(Application):
     Attributes
     ----------
     model_, tagger_ : the fitted learner, and the tagger for words without tags
-    status_ : INTERRUPTED after Ctrl-C, STOPPED at the time budget, CONVERGED after all epochs
+    status_ : INTERRUPTED after Ctrl-C, STOPPED at the time budget, CONVERGED after all steps
 
     >>> trees = ["(S (NP (DT the) (NN dog)) (VP (VBZ barks)))", "(S (NP (PRP it)) (VP (VBZ sleeps)))"] * 5
-    >>> parser = Parser(epochs=3, verbose=0).fit(trees)
+    >>> parser = Parser(verbose=0).fit(trees)
     >>> parser.predict([[("the", "DT"), ("cat", "NN"), ("sleeps", "VBZ")], ["it", "barks"]])
     ['(ROOT (S (NP (DT the) (NN cat)) (VP (VBZ sleeps))))', '(ROOT (S (NP (PRP it)) (VP (VBZ barks))))']
     """
 
     learned: ClassVar = {
-        "model_": instance((LatentSVM, StructuredSVM), "a fitted learner"),
+        "model_": instance(HiddenCRF, "a fitted HiddenCRF"),
         "tagger_": instance(Tagger, "a fitted Tagger"),
     }
 
     states: int = parameter(whole(1, 64), default=2)
-    C: float = parameter(positive, default=0.1)
-    epochs: int = parameter(whole(), default=3)
+    C: float = parameter(positive, default=0.3)
+    max_iter: int = parameter(whole(), default=20)
     vertical: int = parameter(whole(1, 4), default=1)
     horizontal: int = parameter(whole(0, 8), default=0)
     spans: bool = parameter(switch, default=True)
@@ -110,17 +110,16 @@ class Parser(Application):
             prune=self.prune,
         )
         problem.check()
-        model = (LatentSVM if self.states > 1 else StructuredSVM)(
+        model = HiddenCRF(
             problem,
             C=float(self.C) * max(len(texts), 1),
-            solver=Subgradient(),
-            max_iter=self.epochs,
+            max_iter=self.max_iter,
             random_state=seed,
             verbose=self.verbose,
             callbacks=[Deadline(self.time_budget)],
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # it runs a given number of epochs
+            warnings.simplefilter("ignore", ConvergenceWarning)  # it takes a given number of steps
             model.fit(sentences, texts)
         words, tags = ([[pair[k] for pair in own] for own in sentences] for k in (0, 1))
         if len({tag for own in tags for tag in own}) < 2:
@@ -138,7 +137,7 @@ class Parser(Application):
         """As `predict`, and which sentences needed a fallback."""
         check_is_fitted(self)
         oracle: Any = self.model_.problem.bind(self._tag(X), None, self.model_.schema_)
-        trees = oracle.decode(oracle.predict(self.model_.coef_).code)[0].tolist()
+        trees = oracle.decode(oracle.likeliest_parts(self.model_.coef_).code)[0].tolist()
         return Parses(trees, oracle.glued, oracle.new_tags)
 
     def score(self, trees: Any) -> float:

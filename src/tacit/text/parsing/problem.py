@@ -190,8 +190,12 @@ class Tree(Problem):
         ]
         ambiguous = ["(S (NP (NP (N a)) (N b)) (V b))", "(S (NP (N a) (N b)) (V b))"]  # same tags: something to learn
         chosen = [*ambiguous, pool[int(rng.integers(len(pool)))]]
-        chosen = [chosen[i] for i in rng.permutation(len(chosen))]
-        trees = [_with_words(parse_tree(text), rng.choice(words, 3).tolist()) for text in chosen]
+        drawn, other = rng.integers(2, size=(2, 3)).tolist()
+        own = drawn, [1 - k for k in drawn], other  # words that tell the ambiguous ones apart
+        trees = [
+            _with_words(parse_tree(chosen[i]), [words[k] for k in own[i]])
+            for i in rng.permutation(len(chosen)).tolist()
+        ]
         texts = [format_tree(tree) for tree in trees]
         X = np.array([" ".join(f"{leaf.word}/{leaf.label}" for leaf in list_leaves(tree)) for tree in trees])
         y = np.array(texts)

@@ -1,19 +1,113 @@
-"""The best few trees of forests, the states of each chosen to be best."""
+"""Trees by rank and by sums over their states: the best few, those of the least expected loss and of least entropy."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tacit.data.arrays import Array
+from tacit.data.arrays import Array, Rows
 from tacit.data.kernels import kernel
+from tacit.oracle import Assignment
+from tacit.oracle.entropy_search import SearchesEntropy
+from tacit.text.parsing.forest_oracle import ForestOracle
 from tacit.text.parsing.forests import Forest
-from tacit.text.parsing.inference import Scored, Weights
+from tacit.text.parsing.inference import Scored, Weights, best_trees
+from tacit.text.parsing.packed import expect_right, label_table
+
+MAX_NUMBERS = 1 << 27
+"""Numbers that the lists of the best few trees may have."""
 
 N_NAMES = (1 << 42) - 11
 """A prime, below which names of trees are: two of one sentence hardly ever share one."""
 
 FREE = -1
 """The name of an empty place in a list."""
+
+GUESS, MAX_ROUNDS, TINY = 0.8, 50, 1e-300
+"""The F1 that the first tree is looked for with, rounds until it stays, and the smallest divisor."""
+
+
+class RankedTrees(SearchesEntropy, ForestOracle):
+    """The best few trees, and trees by sums over states. Parameters are those of `ForestOracle`.
+
+    A label, which has no states, is written as a code of its best states.
+    """
+
+    most_visited = 64
+
+    def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
+        """The best k different trees of every row, each in its best states, the best first: codes (nodes of the rows,
+        k) and scores (rows, k); −1 and −inf where a row has fewer. O(pairs · (states² k² + k²)) time."""
+        most = self._most_ranked(rows)
+        if k > most:
+            raise ValueError(f"the best k={k} trees do not fit into memory; lower k to {most}, or give fewer sentences")
+        return self._rank_labels(w, k, rows, is_augmented=False)
+
+    def _most_ranked(self, rows: Rows) -> int:
+        largest = int(np.diff(self._forest.forest.offsets).max(initial=1)) * self.n_states
+        return max(1, MAX_NUMBERS // max(7 * largest, int(self._starts(rows)[-1])))
+
+    def _rank_labels(self, w: Array, k: int, rows: Rows, is_augmented: bool) -> Assignment:
+        starts, packed = self._starts(rows), self._forest
+        k = min(k, self._most_ranked(rows))
+        code, value = np.empty((int(starts[-1]), k), dtype=np.int64), np.empty((starts.size - 1, k))
+        weights = self._weights(np.ascontiguousarray(w, dtype=np.float64))
+        for out, part in self._parts(packed, rows):
+            own, cuts = packed.take(part), starts[out.start : out.stop + 1]
+            scored = self._score_parts(w, own)
+            if is_augmented:
+                scored.node[:] += self._truth_losses(own.forest, part)
+            limits = self._state_limits(own.forest)
+            best_few_trees(own.forest, scored, weights, limits, code[cuts[0] : cuts[-1]], cuts - cuts[0], value[out])
+            if is_augmented:
+                value[out] += self._true_spans().sizes[self._numbers(part)][:, None]
+        return Assignment(code, value)
+
+    def likeliest_parts(self, w: Array, rows: Rows = None) -> Assignment:
+        """See `tacit.oracle.capabilities.SumsParts`: the trees of the highest F1 of spans, each in its best states.
+
+        It is the F1 of expected numbers over all trees and states: ``2 E[right] / (E[true] + predicted)``. For a given
+        F1 the best tree maximises ``Σ (2p − F1)`` over its spans, and the F1 of that tree is the next one, until it
+        stays (Dinkelbach 1967). Goodman (1996) maximises ``Σ p``.
+        """
+        starts, n_symbols = self._starts(rows), self.grammar.n_symbols
+        code, value = np.empty(int(starts[-1]), dtype=np.int64), np.empty(starts.size - 1)
+        whole, counts, none = np.empty_like(value), np.zeros(self.n_params), np.empty(0, dtype=np.int64)
+        shapes = (self.grammar.n_rows,), (0, 1, 1), (0, 1, 1), (len(self.grammar.leaves), 1)
+        table = label_table(self.grammar)[1:]
+        n_labels = table[1].sum(axis=1).astype(np.float64)
+        zeros = Weights(*map(np.zeros, (*shapes, (self.vocabulary.pairs.size, 1), (n_symbols, 1))))
+        for out, part in self._parts(self._forest, rows):
+            own, cuts = self._forest.take(part), starts[out.start : out.stop + 1] - starts[out.start]
+            forest, into = own.forest, code[starts[out.start] : starts[out.stop]]
+            ones, limits = np.ones(cuts.size - 1), self._state_limits(forest)
+            whole[out], posterior, pairs = self._sum_trees(w, own, ones, 1.0, counts, known=limits)
+            right = expect_right(forest, posterior, *table)
+            n_true = np.add.reduceat(n_labels[forest.symbol] * posterior, forest.offsets[:-1])
+            f1 = np.full(cuts.size - 1, GUESS)
+            for _ in range(MAX_ROUNDS):
+                gains = 2.0 * right - np.repeat(f1, np.diff(forest.offsets)) * n_labels[forest.symbol]
+                best_trees(forest, Scored(gains, 0.0 * pairs, own.word), zeros, 1.0, none, into, cuts, value[out])
+                predicted = np.add.reduceat(n_labels[into >> 1], cuts[:-1])
+                before, f1 = f1, (value[out] + f1 * predicted) / np.maximum(n_true + predicted, TINY)
+                if np.allclose(f1, before, rtol=1e-12, atol=0.0):
+                    break
+        code = 2 * (code >> 1) * self.n_states + code % 2
+        logs = self._sum_hidden(w, code, 1.0, np.zeros(value.size), rows)[0]
+        return Assignment(self._best_hidden(w, code, rows).code, logs - whole)
+
+    def _sum_hidden(self, w: Array, labels: Array, power: float, coef: Array, rows: Rows) -> tuple[Array, Array]:
+        packed, out = self._unfold(labels, rows)[0], np.zeros(self.n_params)
+        return self._add_expected(w, packed, coef, power, out, known=self._state_limits(packed.forest)), out
+
+    def _best_hidden(self, w: Array, labels: Array, rows: Rows) -> Assignment:
+        packed, starts = self._unfold(labels, rows)[0], self._starts(rows)
+        code, value = np.empty(int(starts[-1]), dtype=np.int64), np.empty(starts.size - 1)
+        scored, limits = self._score_parts(w, packed), self._state_limits(packed.forest)
+        best_trees(packed.forest, scored, self._weights(w), 1.0, limits, code, starts, value)
+        return Assignment(code.astype(self._code_type), value)
+
+    def _label_loss(self, labels: Array, rows: Rows) -> Array:
+        return self.loss(labels, rows)
 
 
 @kernel

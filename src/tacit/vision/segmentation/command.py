@@ -76,6 +76,14 @@ class MaskValues(click.ParamType[list[int]]):
 @commands.number_option(
     "--max-side", WORKING_SIDE, "Longest side, in pixels, at which images are cut into regions.", least=32
 )
+@click.option(
+    "--features",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    help="With classes.csv, what describes regions beside their colours: network, the path of a network (.onnx), or "
+    "none. auto is the network where it is installed.",
+)
 @commands.folder_option("--cache", "Folder that keeps the regions of images for the next run.")
 @commands.ask_option("images to draw a mask of")
 @commands.run_options(out="segments")
@@ -86,6 +94,7 @@ def segment(
     masks_folder: Path | None,
     objects: list[int] | None,
     n_asked: int | None,
+    features: str,
     **options: Any,
 ) -> None:
     """Segment images from the masks of a few, and boxes or labels of others.
@@ -100,8 +109,11 @@ def segment(
     if (folder / "classes.csv").exists():
         if masks_folder is not None or n_asked is not None:
             raise click.UsageError("--masks and --ask are for one object, not for classes.csv; leave them out")
+        options["features"] = None if features == "none" else features
         segment_class_folder(run, folder, more, objects, options)
         return
+    if features != "auto":
+        raise click.UsageError("--features is for several classes (classes.csv); leave it out")
     data = read_folder(folder, objects=objects, masks_folder=masks_folder)
     others = None if more is None else image_files(more)
     given = {name: value for name, value in options.items() if value is not None}
@@ -154,7 +166,7 @@ def segment_class_folder(
         raise click.UsageError("--object is for one object, and classes.csv for several classes; leave one out")
     data, inputs = read_class_folder(folder)
     others = None if more is None else image_files(more)
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in options.items() if value is not None or name == "features"}
     segment_classes(run, data, others, inputs, given)
 
 

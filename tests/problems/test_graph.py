@@ -242,6 +242,14 @@ def test_edges_are_checked(edges, keyword):
         tacit.Graphs([np.zeros((3, 1))], edges)
 
 
+def test_errors_of_a_list_name_its_graph():
+    own, wrong = (np.zeros((2, 1)), [[0, 1]]), [[0, 1], [1, 0]]
+    with pytest.raises(ValueError, match="edge 1 of graph 2"):
+        tacit.Graphs.from_list([own, own, (np.zeros((2, 1)), wrong)])
+    with pytest.raises(ValueError, match="pair 1 of image 1"):
+        tacit.RegionGraphs.from_list([(own[0], None, own[1], []), (own[0], None, wrong, [])])
+
+
 def test_labels_are_checked():
     X = tacit.Graphs([np.zeros((2, 1))], [[0, 1]], types=[0, 1])
     with pytest.raises(ValueError, match="empty"):

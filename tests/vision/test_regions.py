@@ -10,8 +10,9 @@ from scipy.sparse.csgraph import maximum_flow
 from tacit import IterativeLatentSVM, LatentSVM, RegionGraphs, RegionLabels, SelfPaced, StructuredSVM, load, weak_labels
 from tacit.penalties import Quadratic
 from tacit.problems import Regions
+from tacit.problems.graph.inference import Shape, ends
 from tacit.testing import check_problem
-from tacit.vision.regions.cuts import Graphs, best_labels, best_within_limits, violations
+from tacit.vision.regions.cuts import best_labels, best_within_limits, violations
 
 
 def random_graph(rng, n, k, whole=True):
@@ -19,11 +20,11 @@ def random_graph(rng, n, k, whole=True):
     edges = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     scores = rng.integers(-3, 4, (n, k)).astype(float) if whole else rng.normal(size=(n, k))
     costs = rng.integers(0, 3, len(edges)).astype(float) if whole else rng.exponential(size=len(edges))
-    return Graphs(np.array([0, n]), np.array([0, len(edges)]), edges), scores, costs
+    return Shape.of(np.array([0, n]), np.array([0, len(edges)]), edges), scores, costs
 
 
 def value(graphs, scores, costs, labels):
-    a, b = graphs.ends
+    a, b = ends(graphs)
     return scores[np.arange(len(scores)), labels].sum() - (costs * (labels[a] != labels[b])).sum()
 
 
@@ -76,14 +77,14 @@ def test_a_cut_has_the_capacity_of_scipys_flow(seed):
     for r, gain in enumerate(gains):
         capacity[(n, r) if gain > 0 else (r, n + 1)] = abs(gain)
     flow = maximum_flow(capacity.tocsr(), n, n + 1).flow_value
-    graphs = Graphs(np.array([0, n]), np.array([0, len(edges)]), edges)
+    graphs = Shape.of(np.array([0, n]), np.array([0, len(edges)]), edges)
     scores = np.column_stack([np.zeros(n), gains]).astype(float)
     labels = best_labels(graphs, scores, costs.astype(float))
     assert value(graphs, scores, costs, labels) == gains[gains > 0].sum() - flow
 
 
 def test_ties_go_to_the_first_label():
-    graphs = Graphs(np.array([0, 2]), np.array([0, 1]), np.array([[0, 1]]))
+    graphs = Shape.of(np.array([0, 2]), np.array([0, 1]), np.array([[0, 1]]))
     assert best_labels(graphs, np.zeros((2, 2)), np.ones(1)).tolist() == [0, 0]
 
 

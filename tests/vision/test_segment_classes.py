@@ -8,8 +8,9 @@ import pytest
 from tacit import LatentSVM, RegionGraphs, RegionLabels, StructuredSVM, load, weak_labels
 from tacit.apps import Segmenter
 from tacit.problems import Regions
+from tacit.problems.graph.inference import Shape
 from tacit.vision.regions.class_labels import leave_out_void, mark_classes, read_class_names
-from tacit.vision.regions.cuts import Graphs, best_labels, label_values
+from tacit.vision.regions.cuts import best_labels, label_values
 from tacit.vision.segmentation.class_segmenter import count_confusions, score_classes
 
 NAMES = ["ground", "red", "blue"]
@@ -37,7 +38,7 @@ def test_labels_of_small_images_are_the_best_of_all():
     for _ in range(60):
         n, k = int(rng.integers(2, 6)), int(rng.integers(3, 5))
         edges = np.array([pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.6] or [(0, 1)])
-        graphs = Graphs(np.array([0, n]), np.array([0, len(edges)]), edges)
+        graphs = Shape.of(np.array([0, n]), np.array([0, len(edges)]), edges)
         scores, costs = rng.normal(size=(n, k)), rng.random(len(edges))
         scores[rng.random((n, k)) < 0.2] = -np.inf
         scores[:, 0] = np.where(np.isfinite(scores).any(axis=1), scores[:, 0], 0.0)

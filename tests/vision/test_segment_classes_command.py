@@ -1,5 +1,9 @@
 """``tacit segment`` in a folder with classes.csv: mixed labels in, indexed masks and a report out; what is refused."""
 
+import base64
+import io
+import re
+
 import numpy as np
 import pytest
 
@@ -58,6 +62,19 @@ def test_indexed_masks_of_all_images_come_out(folder, tmp_path):
     assert page.count('height="14" fill="rgb(') == 3
     assert (out / "areas.csv").read_text().startswith("file,class,share\np0.png,ground,")
     assert load(out / "model.tacit").classes == NAMES
+
+
+def test_pictures_of_large_photos_are_small(folder, tmp_path):
+    for path in (folder / "images" / "p0.png", folder / "masks" / "p0.png"):
+        with Image.open(path) as picture:
+            picture.resize((1200, 900), Image.Resampling.NEAREST).save(path)
+    assert main(["segment", str(folder), "--out", str(tmp_path / "out"), "--c", "10"]) == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    pictures = re.findall("data:image/png;base64,([A-Za-z0-9+/=]+)", page)
+    sides = [max(Image.open(io.BytesIO(base64.b64decode(one))).size) for one in pictures]
+    assert sorted(sides) == [48] * 9 + [480]
+    with Image.open(tmp_path / "out" / "masks" / "p0.png") as written:
+        assert written.size == (1200, 900)
 
 
 @pytest.mark.parametrize("name", ["boxes.csv", "labels.csv"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -48,6 +49,17 @@ class GraphTable:
         self.edge_offsets = _read_edge_offsets(edge_offsets, len(self.nodes), len(self.edges), *self.words)
         self.edge_values = _read_edge_values(edge_values, len(self.edges), self.words[2])
         _check_edges(self.edges, self.edge_offsets, self.nodes.lengths, *self.words)
+
+    @classmethod
+    @contextlib.contextmanager
+    def naming_graph(cls, i: int) -> Iterator[None]:
+        """Errors of a table of one graph say that it is graph ``i`` of a list."""
+        try:
+            yield
+        except ValueError as error:
+            alone, own = (f"of {cls.words[0]} {number}" for number in (0, i))
+            message = str(error)
+            raise ValueError(message.replace(alone, own) if alone in message else f"{own}: {message}") from error
 
     @classmethod
     def join_tables(cls, parts: Sequence[Self]) -> dict[str, Any]:
@@ -166,10 +178,8 @@ class Graphs(GraphTable):
         parts = []
         for i, (values, edges, *rest) in enumerate(listed):
             edge_values = rest[0] if rest and rest[0] is not None and np.size(rest[0]) else None
-            try:
+            with Graphs.naming_graph(i):
                 parts.append(Graphs([values], edges, edge_values, None, rest[1] if len(rest) > 1 else None))
-            except ValueError as error:
-                raise ValueError(f"of graph {i}: {error}") from error
         return Graphs.concatenate(parts)
 
     @staticmethod

@@ -16,7 +16,7 @@ from tacit.label.boxes import as_jpeg
 from tacit.label.session import Learned
 from tacit.vision.photos import pillow, read_image
 from tacit.vision.regions.labels import weak_labels
-from tacit.vision.segmentation.command import image_files, read_drawn_masks
+from tacit.vision.segmentation.folders import image_files, read_drawn_masks
 from tacit.vision.segmentation.segmenter import Segmenter
 
 MAX_SIDE = 800

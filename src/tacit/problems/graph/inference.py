@@ -135,6 +135,19 @@ def ends(shape: Shape) -> tuple[Array, Array]:
     return shape.edges[:, 0] + shift, shape.edges[:, 1] + shift
 
 
+def keep_nodes(shape: Shape, keep: Array) -> tuple[Shape, Array, Array]:
+    """The shape of the nodes in a mask and the edges between them, without empty graphs; the mask of the edges that are
+    left; and the graph of each graph that is left."""
+    n, counts = shape.starts.size - 1, np.add.reduceat(keep.astype(np.int64), shape.starts[:-1])
+    owner, (a, b) = np.flatnonzero(counts), ends(shape)
+    inside = keep[a] & keep[b]
+    graphs = np.repeat(np.arange(n), np.diff(shape.edge_starts))[inside]
+    number = np.cumsum(keep) - 1 - np.repeat(np.cumsum(counts) - counts, np.diff(shape.starts))
+    starts = np.concatenate([[0], np.cumsum(counts[owner])])
+    edge_starts = np.concatenate([[0], np.cumsum(np.bincount(graphs, minlength=n)[owner])])
+    return Shape.of(starts, edge_starts, np.column_stack([number[a[inside]], number[b[inside]]])), inside, owner
+
+
 def score_changes(shape: Shape, unary: Array, pairs: Pairs, labels: Array) -> Array:
     """(nodes, K): the score of each label of a node and its edges, all other nodes keeping their labels."""
     scores, (a, b) = unary.copy(), ends(shape)

@@ -27,7 +27,7 @@ from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.oracle.slack_search import LossLevels, sum_levels
 from tacit.problems.chain.tags import read_tags
 from tacit.problems.graph.forests import sum_forests
-from tacit.problems.graph.inference import Labelling, Pairs, Shape, best_labels, ends, score_changes, score_labels
+from tacit.problems.graph.inference import Labelling, Pairs, Shape, best_labels, keep_nodes, score_changes, score_labels
 from tacit.problems.row_sums import add_rows
 
 MAX_TABLE = 1 << 22
@@ -350,19 +350,11 @@ class GraphOracle(PartsOracle):
         known = given >= 0
         if known.all() or np.unique(given[known]).size < self.n_labels:
             return None
-        counts = np.add.reduceat(known, self.offsets[:-1])
-        owner = np.flatnonzero(counts)
-        a, b = ends(self.shape)
-        inside = known[a] & known[b]
-        graphs = np.repeat(np.arange(self.n_samples), np.diff(self.edge_offsets))
-        offsets = np.concatenate([[0], np.cumsum(counts[owner])])
-        number = np.cumsum(known) - 1 - np.repeat(np.cumsum(counts) - counts, np.diff(self.offsets))
-        per_graph = np.bincount(graphs[inside], minlength=self.n_samples)[owner]
-        edge_offsets = np.concatenate([[0], np.cumsum(per_graph)])
+        shape, inside, owner = keep_nodes(self.shape, known)
         view = self._recut(
-            offsets,
-            edge_offsets=edge_offsets,
-            shape=Shape.of(offsets, edge_offsets, np.column_stack([number[a[inside]], number[b[inside]]])),
+            shape.starts,
+            edge_offsets=shape.edge_starts,
+            shape=shape,
             table=self.table[known],
             edge_values=self.edge_values[inside],
             _labels=given[known],

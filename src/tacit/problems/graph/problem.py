@@ -136,7 +136,7 @@ class Graph(Problem):
             i, v = locate(graphs.offsets, wrong[0])
             kind = int(graphs.types[wrong[0]])
             raise ValueError(
-                f"node {v} of graph {i} has the label {shorten(classes[labels[wrong[0]]])}, which is not among "
+                f"node {v} of graph {i} has the label {shorten(classes[labels[wrong[0]]].item())}, which is not among "
                 f"label_sets[{kind}] of its type; correct the label or the type"
             )
         costs = self._costs(classes)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from tacit.data.arrays import Array, states_of
 from tacit.problems.graph import inference
-from tacit.problems.graph.inference import Pairs, Shape
+from tacit.problems.graph.inference import Pairs, Shape, ends
 from tacit.problems.graph.min_cut import cut_graphs
 
 BISECTIONS = 25
@@ -19,27 +17,13 @@ ROOM = 1e-9
 """Tolerance of limits, for rounding of areas."""
 
 
-class Graphs(NamedTuple):
-    """The pairs of neighbours of some images: ``starts`` and ``edge_starts`` cut regions and pairs into images."""
-
-    starts: Array
-    edge_starts: Array
-    edges: Array
-
-    @property
-    def ends(self) -> tuple[Array, Array]:
-        """The two regions of every pair, counted over all images."""
-        shift = np.repeat(self.starts[:-1], np.diff(self.edge_starts))
-        return self.edges[:, 0] + shift, self.edges[:, 1] + shift
-
-
-def best_labels(graphs: Graphs, scores: Array, costs: Array) -> Array:
+def best_labels(graphs: Shape, scores: Array, costs: Array) -> Array:
     """The labels that maximise ``Σ_r scores[r, l_r] − Σ_e costs[e] [l_a ≠ l_b]``, for costs that are not negative.
 
     Exact for two labels (Greig et al. 1989), where ties go to the first label. For more labels the best that messages
     and search find, see `tacit.problems.graph.inference`. A score of −inf rules a label out; one label must be left.
 
-    >>> graphs = Graphs(np.array([0, 3]), np.array([0, 2]), np.array([[0, 1], [1, 2]]))
+    >>> graphs = Shape.of(np.array([0, 3]), np.array([0, 2]), np.array([[0, 1], [1, 2]]))
     >>> scores = np.array([[0.0, 3.0], [1.0, 0.0], [0.0, 3.0]])
     >>> best_labels(graphs, scores, np.full(2, 1.0)), best_labels(graphs, scores, np.full(2, 0.1))
     (array([1, 1, 1]), array([1, 0, 1]))
@@ -49,8 +33,7 @@ def best_labels(graphs: Graphs, scores: Array, costs: Array) -> Array:
         return np.zeros(len(scores), dtype=np.int64)
     if k == 2:
         return _cut(graphs, _difference(scores, costs), costs, costs)
-    shape = Shape.of(graphs.starts, graphs.edge_starts, graphs.edges)
-    return inference.best_labels(shape, np.array(scores), Pairs.potts(costs, k)).labels
+    return inference.best_labels(graphs, np.array(scores), Pairs.potts(costs, k)).labels
 
 
 def _difference(scores: Array, costs: Array) -> Array:
@@ -63,15 +46,15 @@ def _difference(scores: Array, costs: Array) -> Array:
     return np.where(ruled_out[:, 1], -most, np.where(ruled_out[:, 0], most, finite[:, 1] - finite[:, 0]))
 
 
-def _cut(graphs: Graphs, gains: Array, ahead: Array, back: Array) -> Array:
+def _cut(graphs: Shape, gains: Array, ahead: Array, back: Array) -> Array:
     taken = np.empty(len(gains), dtype=np.int64)
     cut_graphs(graphs.starts, graphs.edge_starts, graphs.edges, gains, ahead, back, taken)
     return taken
 
 
-def label_values(graphs: Graphs, scores: Array, costs: Array, labels: Array) -> Array:
+def label_values(graphs: Shape, scores: Array, costs: Array, labels: Array) -> Array:
     """The sum that `best_labels` maximises, of every image, for these labels."""
-    a, b = graphs.ends
+    a, b = ends(graphs)
     images = np.repeat(np.arange(len(graphs.starts) - 1), np.diff(graphs.edge_starts))
     lost = np.bincount(images, costs * (labels[a] != labels[b]), len(graphs.starts) - 1)
     return np.asarray(np.add.reduceat(scores[np.arange(len(labels)), labels], graphs.starts[:-1]) - lost)
@@ -91,7 +74,7 @@ def cover(shares: Array, labels: Array, starts: Array, k: int) -> Array:
     return np.asarray(flat.reshape(-1, k))
 
 
-def best_within_limits(graphs: Graphs, scores: Array, costs: Array, shares: Array, limits: Array) -> Array:
+def best_within_limits(graphs: Shape, scores: Array, costs: Array, shares: Array, limits: Array) -> Array:
     """Labels of a high score whose shares meet the limits, or come as near as was found.
 
     Where the best labels do not meet them, a label gets a price per area (the Lagrange multiplier of its limit), found
@@ -128,7 +111,7 @@ def _join_limits(limits: Array) -> Array:
 
 
 def _set_price(
-    graphs: Graphs,
+    graphs: Shape,
     scores: Array,
     costs: Array,
     shares: Array,
@@ -166,20 +149,20 @@ def _set_price(
     prices[images, label] = mark
 
 
-def _highest_prices(graphs: Graphs, scores: Array, costs: Array, shares: Array, images: Array) -> Array:
+def _highest_prices(graphs: Shape, scores: Array, costs: Array, shares: Array, images: Array) -> Array:
     """A price per area at which every region takes, or leaves, a label."""
-    a, b = graphs.ends
+    a, b = ends(graphs)
     held = np.bincount(a, costs, len(scores)) + np.bincount(b, costs, len(scores))
     finite = np.where(np.isfinite(scores), scores, np.nan)
     span = np.nanmax(finite, axis=1) - np.nanmin(finite, axis=1)
     return np.asarray(1e-9 + np.maximum.reduceat((span + held) / shares, graphs.starts[:-1])[images]) * 1.01
 
 
-def _select_images(graphs: Graphs, images: Array) -> tuple[Graphs, Array, Array]:
+def _select_images(graphs: Shape, images: Array) -> tuple[Shape, Array, Array]:
     """The graphs of some images, and their regions and pairs."""
     rows, starts = states_of(graphs.starts, images)
     pairs, edge_starts = states_of(graphs.edge_starts, images)
-    return Graphs(starts, edge_starts, np.ascontiguousarray(graphs.edges[pairs])), rows, pairs
+    return graphs.select(rows, pairs, images, starts, edge_starts), rows, pairs
 
 
 def _move_single_regions(labels: Array, scores: Array, shares: Array, limits: Array) -> Array:

@@ -71,10 +71,10 @@ class RegionGraphs(GraphTable):
         for i, graph in enumerate(graphs):
             if not isinstance(graph, tuple | list) or len(graph) != 4:
                 raise ValueError(f"image {i} must be (values, areas, edges, edge_values), got {shorten(graph)}")
-        parts = [
-            RegionGraphs([values], areas, edges, None if _is_empty(edge_values) else edge_values)
-            for values, areas, edges, edge_values in graphs
-        ]
+        parts = []
+        for i, (values, areas, edges, edge_values) in enumerate(graphs):
+            with RegionGraphs.naming_graph(i):
+                parts.append(RegionGraphs([values], areas, edges, None if _is_empty(edge_values) else edge_values))
         return RegionGraphs.concatenate(parts)
 
     @staticmethod

@@ -17,9 +17,9 @@ from tacit.oracle.losses import check_losses
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.oracle.slack_search import LossLevels, sum_levels
 from tacit.problems.graph import inference
-from tacit.problems.graph.inference import Pairs, Shape
+from tacit.problems.graph.inference import Pairs, Shape, keep_nodes
 from tacit.problems.row_sums import add_rows
-from tacit.vision.regions.cuts import Graphs, best_labels, best_within_limits, cover, label_values, violations
+from tacit.vision.regions.cuts import best_labels, best_within_limits, cover, label_values, violations
 from tacit.vision.regions.graphs import RegionGraphs
 from tacit.vision.regions.labels import read_region_labels
 
@@ -28,7 +28,7 @@ class RegionOracle(PartsOracle):
     """The best labels of regions; a code is one label per region.
 
     Two labels have an exact minimum cut. With more, `predict` and `predict_augmented` give labels and upper bounds of
-    their scores, as graphs do (`tacit.problems.graph`); imputation uses alpha-expansion, which needs no bound.
+    their scores, as graphs do (`tacit.problems.graph`); imputation uses the labels alone.
 
     Parameters
     ----------
@@ -69,13 +69,12 @@ class RegionOracle(PartsOracle):
         self.shares = images.shares
         self.table = np.ascontiguousarray(table)
         self.pair_table = np.ascontiguousarray(pair_table, dtype=np.float64)
-        self.edges = np.ascontiguousarray(images.edges)
+        self.shape = Shape.of(images.offsets, images.edge_offsets, images.edges)
         self.edge_offsets = images.edge_offsets
         self.weak = weak
         self._loss_kind = loss
-        self._shape: Shape | None = None
-        if self.n_labels > 2 and "pairwise" in schema.blocks:
-            self._shape = Shape.of(self.offsets, self.edge_offsets, self.edges)
+        self._finds_bounds = self.n_labels > 2 and "pairwise" in schema.blocks
+        if self._finds_bounds:
             self.slack_obstacle = "its inference is not exact with more than two labels"
         self._limits = limits
         self._allowed = allowed
@@ -91,12 +90,12 @@ class RegionOracle(PartsOracle):
     @property
     def gives_bounds(self) -> bool:
         """See `tacit.oracle.capabilities.BoundsMaximum`: whether there are more than two labels, and a cycle."""
-        return self._shape is not None and not bool(self._shape.is_forest.all())
+        return self._finds_bounds and not bool(self.shape.is_forest.all())
 
     # maximise
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
-        if self._shape is not None:
+        if self._finds_bounds:
             return self._find_bounds(self._scores(w, rows), w, rows)
         scores, costs = self._scores(w, rows), self._costs(w, rows)
         return self._answer(best_labels(self._graphs(rows), scores, costs), w, rows)
@@ -105,7 +104,7 @@ class RegionOracle(PartsOracle):
         losses, graphs = self._loss_table()[self._positions(rows)], self._graphs(rows)
         if factor is not None:
             losses = losses * np.repeat(factor, np.diff(graphs.starts))[:, None]
-        if self._shape is not None:
+        if self._finds_bounds:
             return self._find_bounds(self._scores(w, rows) + losses, w, rows)
         found = self._answer(best_labels(graphs, self._scores(w, rows) + losses, self._costs(w, rows)), w, rows)
         loss = self.loss(found.code, rows)
@@ -113,11 +112,8 @@ class RegionOracle(PartsOracle):
 
     def _find_bounds(self, scores: Array, w: Array, rows: Rows) -> Assignment:
         """Labels of a high score, and upper bounds of the highest; ``scores`` are changed."""
-        assert self._shape is not None
-        shape, costs, graphs = self._shape, self._costs(w, rows), self._graphs(rows)
-        if rows is not None:
-            shape = shape.select(self._positions(rows), self._pairs(rows), rows, graphs.starts, graphs.edge_starts)
-        found = inference.best_labels(shape, scores, Pairs.potts(costs, self.n_labels))
+        costs, graphs = self._costs(w, rows), self._graphs(rows)
+        found = inference.best_labels(graphs, scores, Pairs.potts(costs, self.n_labels))
         owner = np.repeat(np.arange(len(graphs.starts) - 1), np.diff(graphs.edge_starts))
         total = np.bincount(owner, costs, len(graphs.starts) - 1)
         return Assignment(found.labels.astype(self._code_type), found.bounds - total)
@@ -171,7 +167,7 @@ class RegionOracle(PartsOracle):
         scores = self._rule_out(rng.random((given.size, self.n_labels)) * self.shares[:, None], given, None)
         found = scores.argmax(axis=1)
         if self._limits is not None:
-            nothing = np.zeros(len(self.edges))
+            nothing = np.zeros(len(self.pair_table))
             found = best_within_limits(self._graphs(None), scores, nothing, self.shares, self._limits)
         return np.asarray(found.astype(self._code_type))
 
@@ -264,11 +260,11 @@ class RegionOracle(PartsOracle):
     @property
     def operations(self) -> float:
         """Multiplications of one pass, roughly; a cut takes about a hundred per pair of neighbours."""
-        return float(self.table.size * self.n_labels + 100.0 * len(self.edges) * max(1, self.n_labels - 1))
+        return float(self.table.size * self.n_labels + 100.0 * len(self.pair_table) * max(1, self.n_labels - 1))
 
     def digest(self) -> str:
         return checksum(
-            *(self.table, self.pair_table, self.edges, self.offsets, self.edge_offsets),
+            *(self.table, self.pair_table, self.shape.edges, self.offsets, self.edge_offsets),
             *(self._labels, self._limits, self._losses),
             *(() if self._allowed is None else (self._allowed,)),
         )
@@ -289,11 +285,11 @@ class RegionOracle(PartsOracle):
     def _pairs(self, rows: Rows) -> Any:
         return positions_of(self.edge_offsets, rows)
 
-    def _graphs(self, rows: Rows) -> Graphs:
+    def _graphs(self, rows: Rows) -> Shape:
         if rows is None:
-            return Graphs(self.offsets, self.edge_offsets, self.edges)
-        edge_starts = starts_of(self.edge_offsets, rows)
-        return Graphs(self._starts(rows), edge_starts, np.ascontiguousarray(self.edges[self._pairs(rows)]))
+            return self.shape
+        cuts = self._starts(rows), starts_of(self.edge_offsets, rows)
+        return self.shape.select(self._positions(rows), self._pairs(rows), rows, *cuts)
 
     def _scores(self, w: Array, rows: Rows) -> Array:
         """(regions, K): a fresh table in double precision."""
@@ -351,26 +347,16 @@ class RegionOracle(PartsOracle):
 
     def _cut_out(self, chosen: Array) -> tuple[Self, Array]:
         """An oracle of these regions and the pairs between them, and the image of each of its samples."""
-        counts = np.add.reduceat(chosen, self.offsets[:-1])
-        owner = np.flatnonzero(counts)
-        a, b = Graphs(self.offsets, self.edge_offsets, self.edges).ends
-        inside = chosen[a] & chosen[b]
-        images = np.repeat(np.arange(self.n_samples), np.diff(self.edge_offsets))
-        offsets = np.concatenate([[0], np.cumsum(counts[owner])])
-        number = np.cumsum(chosen) - 1 - np.repeat(np.cumsum(counts) - counts, np.diff(self.offsets))
-        pairs = np.bincount(images[inside], minlength=self.n_samples)[owner]
+        shape, inside, owner = keep_nodes(self.shape, chosen)
         labels, shares = self._true_labels(None)[chosen], self.shares[chosen]
         if self._loss_kind == "overlap":
-            losses = region_losses("overlap", labels, shares, offsets, self.n_labels)
+            losses = region_losses("overlap", labels, shares, shape.starts, self.n_labels)
         else:
             losses = self._loss_table()[chosen]
-        edges = np.ascontiguousarray(np.column_stack([number[a[inside]], number[b[inside]]]))
-        edge_offsets = np.concatenate([[0], np.cumsum(pairs)])
         view = self._recut(
-            offsets,
-            edges=edges,
-            edge_offsets=edge_offsets,
-            _shape=None if self._shape is None else Shape.of(offsets, edge_offsets, edges),
+            shape.starts,
+            shape=shape,
+            edge_offsets=shape.edge_starts,
             table=self.table[chosen],
             shares=shares,
             pair_table=self.pair_table[inside],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -27,12 +27,15 @@ from tacit.report import (
 )
 from tacit.vision.photos import pillow, read_image
 from tacit.vision.plots import as_png, draw_classes
+from tacit.vision.regions.working_size import sample, shrink, working_shape
 from tacit.vision.segmentation.class_folders import ClassImages, ClassTable
 from tacit.vision.segmentation.class_segmenter import keep_drawn, label_classes, score_classes
 from tacit.vision.segmentation.segmenter import Segmenter
 
 MAX_PICTURES = 24
 """Masks shown on the page; all are in the folder."""
+PICTURE_SIDE = 480
+"""Longest side of pictures on the page, in pixels."""
 
 
 def segment_classes(run: Any, data: ClassImages, others: list[Path] | None, inputs: list[Path], given: Any) -> None:
@@ -45,64 +48,77 @@ def segment_classes(run: Any, data: ClassImages, others: list[Path] | None, inpu
         app.fit(data.files, data.masks, data.boxes, data.contains)
         if app.is_interrupted:
             run.status = commands.INTERRUPTED
+        files = data.files if others is None else others
+        graphs = app.cut(files)
         if others is None:
-            graphs = app.cut(data.files)
-            small, boxes = app.shrink(graphs, data.files, data.masks, data.boxes)
+            small, boxes = app.shrink(graphs, files, data.masks, data.boxes)
             y = label_classes(graphs, small, boxes, data.contains, classes)[2]
-            found = [app.enlarge(file, own) for file, own in zip(data.files, app.complete(graphs, y), strict=True)]
-            files, masks = data.files, keep_drawn(found, data.masks, classes)
+            found, drawn = app.complete(graphs, y), data.masks
         else:
-            files, masks = others, app.predict(others)
-        for file, mask in zip(files, masks, strict=True):
-            write_class_mask(out.path(f"masks/{file.stem}.png"), mask, data.table)
+            found, drawn = app.predict_regions(graphs), [None] * len(files)
+        written = []
+        for file, own, known in zip(files, found, drawn, strict=True):
+            mask = keep_drawn(app.enlarge(file, own), known, classes)
+            written.append(write_class_mask(out.path(f"masks/{file.stem}.png"), file, mask, data.table))
         app.save(out.path("model.tacit"))
-        out.write_text("areas.csv", areas_csv(files, masks, classes.names))
+        out.write_text("areas.csv", areas_csv(written, classes.names))
         n_masks = sum(mask is not None for mask in data.masks)
         accuracy, iou = (None if value != value else round(value, 4) for value in (app.accuracy_, app.iou_))
         run.record(
-            images=len(data.files), with_mask=n_masks, masks_written=len(masks), classes=classes.size, C=app.C_,
+            images=len(data.files), with_mask=n_masks, masks_written=len(written), classes=classes.size, C=app.C_,
             weak=app.weak_, accuracy=accuracy, iou=iou,
         )  # fmt: skip
-        summary = f"{commands.count_noun(len(masks), 'mask')} of {classes.size} classes, learned from {n_masks} masks "
+        summary = (
+            f"{commands.count_noun(len(written), 'mask')} of {classes.size} classes, learned from {n_masks} masks "
+        )
         summary += f"among {commands.count_noun(len(data.files), 'image')}"
         quality = "held-out quality unknown: too few masks to hold some out"
         if accuracy is not None:
             quality = f"held-out masks: {app.accuracy_:.1%} of pixels right, mean IoU {app.iou_:.1%}"
-        run.write_report(out, classes_page(app, data, files, masks), summary, quality)
+        run.write_report(out, classes_page(app, data, written), summary, quality)
     run.finish(summary, quality, f"open {run.out / 'report.html'} and check the masks in {run.out / 'masks'}")
 
 
-def write_class_mask(path: Path, mask: Array, table: ClassTable) -> None:
+class WrittenClasses(NamedTuple):
+    """A mask that was written: its image, the share of every class, and itself at the size of pictures on the page."""
+
+    file: Path
+    shares: Array
+    shown: Array
+
+
+def write_class_mask(path: Path, file: Path, mask: Array, table: ClassTable) -> WrittenClasses:
     """Write an indexed PNG, with the values and colours of the classes."""
     palette = np.zeros((256, 3), dtype=np.uint8)
     palette[table.values] = table.colours
     picture = pillow().fromarray(table.values[mask].astype(np.uint8))
     picture.putpalette(palette.ravel().tolist())
     picture.save(path, format="PNG")
+    shares = np.bincount(mask.ravel(), minlength=table.classes.size) / mask.size
+    return WrittenClasses(file, shares, sample(mask, working_shape(mask.shape, PICTURE_SIDE)))
 
 
-def areas_csv(files: list[Path], masks: list[Array], names: tuple[str, ...]) -> str:
+def areas_csv(written: list[WrittenClasses], names: tuple[str, ...]) -> str:
     """A row per image and class that occurs in its mask: the share of the pixels."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["file", "class", "share"])
-    for file, mask in zip(files, masks, strict=True):
-        shares = np.bincount(mask.ravel(), minlength=len(names)) / mask.size
+    for file, shares, _ in written:
         writer.writerows([file.name, names[c], f"{shares[c]:.4f}"] for c in np.flatnonzero(shares))
     return text.getvalue()
 
 
-def classes_page(app: Segmenter, data: ClassImages, files: list[Path], masks: list[Array]) -> Page:
+def classes_page(app: Segmenter, data: ClassImages, written: list[WrittenClasses]) -> Page:
     """The page of a run with classes."""
     n_drawn = sum(mask is not None for mask in data.masks)
     return Page(
         "Segmentation into classes",
-        f"{len(files)} masks of {len(app.classes)} classes from {n_drawn} drawn ones",
+        f"{len(written)} masks of {len(app.classes)} classes from {n_drawn} drawn ones",
         banner="Interrupted: these are the best masks so far." if app.is_interrupted else "",
         sections=[
             Section("How good it is", _quality(app, data)),
-            Section("Masks", _pictures(data, files, masks)),
-            Section("All masks", [_areas(app, files, masks)]),
+            Section("Masks", _pictures(data, written)),
+            Section("All masks", [_areas(app, written)]),
         ],
     )
 
@@ -153,15 +169,15 @@ def _quality(app: Segmenter, data: ClassImages) -> list[Any]:
     ]
 
 
-def _pictures(data: ClassImages, files: list[Path], masks: list[Array]) -> list[Any]:
+def _pictures(data: ClassImages, written: list[WrittenClasses]) -> list[Any]:
     drawn = {file for file, mask in zip(data.files, data.masks, strict=True) if mask is not None}
     names, pictures = data.table.classes.names, []
-    for i in sorted(range(len(files)), key=lambda i: files[i] in drawn)[:MAX_PICTURES]:
-        overlay = as_png(draw_classes(read_image(files[i]), masks[i], data.table.colours))
-        present = ", ".join(names[c] for c in np.unique(masks[i]))
-        note = " (a mask was given)" if files[i] in drawn else ""
-        pictures.append(Picture(overlay, f"the classes of {files[i].name}", f"{files[i].name}{note}: {present}"))
-    caption = f"Masks lie over the images in these colours, with contours; {len(pictures)} of {len(files)} are shown."
+    for file, shares, shown in sorted(written, key=lambda own: own.file in drawn)[:MAX_PICTURES]:
+        overlay = as_png(draw_classes(shrink(read_image(file), PICTURE_SIDE), shown, data.table.colours))
+        present = ", ".join(names[c] for c in np.flatnonzero(shares))
+        note = " (a mask was given)" if file in drawn else ""
+        pictures.append(Picture(overlay, f"the classes of {file.name}", f"{file.name}{note}: {present}"))
+    caption = f"Masks lie over the images in these colours, with contours; {len(pictures)} of {len(written)} are shown."
     return [Figure(_legend(names, data.table.colours), caption), Row(pictures)]
 
 
@@ -176,11 +192,10 @@ def _legend(names: tuple[str, ...], colours: Array) -> Markup:
     return Markup(f'<svg class="chart" {size} role="img" aria-label="colours of classes">{"".join(parts)}</svg>')
 
 
-def _areas(app: Segmenter, files: list[Path], masks: list[Array]) -> Table:
+def _areas(app: Segmenter, written: list[WrittenClasses]) -> Table:
     columns = [Column("image"), Column("classes"), Column("largest", is_number=True, meaning="its share, in percent")]
     rows = []
-    for file, mask in zip(files, masks, strict=True):
-        shares = np.bincount(mask.ravel(), minlength=len(app.classes)) / mask.size
+    for file, shares, _ in written:
         order = [c for c in np.argsort(-shares, kind="stable") if shares[c]]
         rows.append((file.name, ", ".join(app.classes[c] for c in order), round(100 * float(shares[order[0]]), 1)))
     return Table(columns, rows)

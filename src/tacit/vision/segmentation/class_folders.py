@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,16 +11,15 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
-from tacit.data.reading import quote
-from tacit.data.text_files import CsvTable, read_csv
+from tacit.data.reading import find_folder, quote
+from tacit.data.text_files import read_csv
 from tacit.vision.boxes import BoxTable, rows_by_file, take_boxes
-from tacit.vision.photos import MAX_PIXELS, image_size, list_images, open_image
+from tacit.vision.photos import MAX_PIXELS, image_size, open_image
 from tacit.vision.regions.class_labels import UNKNOWN, VOID, Classes, read_class_names
+from tacit.vision.segmentation.folders import YES_OR_NO, image_files, match_masks, read_boxes, stripped_rows
 
 RESERVED = {"void": VOID, "unknown": UNKNOWN}
 """Names of ``classes.csv`` that are not classes."""
-YES_OR_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-"""What a row of ``labels.csv`` may say."""
 
 
 class ClassTable(NamedTuple):
@@ -54,6 +53,26 @@ class ClassImages(NamedTuple):
     contains: list[Any]
 
 
+def read_class_folder(folder: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> tuple[ClassImages, list[Path]]:
+    """Read a folder with ``classes.csv``, and the paths of its tables."""
+    path = find_folder(folder, "images with masks")
+    table = read_class_table(path / "classes.csv")
+    files = image_files(path / "images")
+    masks = match_masks(path / "masks", files, lambda file: read_class_mask(file, table, max_pixels), max_pixels)
+    boxes, source = read_boxes(path)
+    of_image: list[dict[str, Array] | None] = [None] * len(files)
+    if boxes is not None:
+        of_image = join_class_boxes(boxes, files, max_pixels)
+    for i, own in enumerate(of_image):
+        for name in own or {}:
+            table.classes.position(name, f"the box of {files[i].name}", allows_generic=True)
+    labels = path / "labels.csv"
+    contains = read_class_labels(labels, files, table.classes) if labels.exists() else [None] * len(files)
+    tables = [path / "classes.csv", source, labels]
+    inputs = [own for own in tables if own is not None and own.is_file()]
+    return ClassImages(files, table, masks, of_image, contains), inputs
+
+
 def read_class_table(path: Path) -> ClassTable:
     """Read a table with the columns ``name`` and ``value`` or ``colour`` (``#rrggbb``), or both.
 
@@ -66,7 +85,7 @@ def read_class_table(path: Path) -> ClassTable:
         raise ValueError(f"{quote(path)} lacks the column 'value' or 'colour'; add what masks have for every class")
     names, generic, colours = [], {}, {}
     keys: dict[Any, str] = {}
-    for line, row in _rows(table):
+    for line, row in stripped_rows(table):
         where, name = f"{path.name}, line {line}", row["name"]
         number: Any = _read_colour(where, row[key]) if key == "colour" else _read_value(where, row[key])
         if number in keys:
@@ -107,11 +126,6 @@ def default_colour(number: int) -> tuple[int, int, int]:
     return channels[0], channels[1], channels[2]
 
 
-def _rows(table: CsvTable) -> Iterator[tuple[int, dict[str, str]]]:
-    for line, row in table.rows:
-        yield line, {name: (cell or "").strip() for name, cell in zip(table.columns, row, strict=True)}
-
-
 def _read_value(where: str, text: str) -> int:
     if not text.isdecimal() or len(text) > 5 or int(text) >= 1 << 16:
         raise ValueError(f"{where}: value must be a whole number from 0 to 65535, got {shorten(text)}")
@@ -147,28 +161,7 @@ def read_class_mask(path: Path, table: ClassTable, max_pixels: int = MAX_PIXELS)
         if key not in keys:
             shown = f"the colour #{key:06x}" if table.is_coloured else f"the value {key}"
             raise ValueError(f"the mask {quote(path)} has {shown}, which classes.csv lacks; add a row for it")
-    return np.array([keys[key] for key in found.tolist()])[owner].reshape(flat.shape)
-
-
-def read_class_masks(folder: Path, files: list[Path], table: ClassTable, max_pixels: int) -> list[Array | None]:
-    """The masks of images; one without an image, of another size, or beside a second one is an error."""
-    if not folder.is_dir():
-        raise FileNotFoundError(f"the folder {shorten(str(folder))} of masks (PNG files) does not exist; create it")
-    masks: list[Array | None] = [None] * len(files)
-    positions = {file.stem: i for i, file in enumerate(files)}
-    for file in list_images(folder):
-        if file.stem not in positions:
-            raise ValueError(f"the image {file.stem}.* of the mask {file.name} is missing in images/; rename the mask")
-        i = positions[file.stem]
-        if masks[i] is not None:
-            raise ValueError(f"the image {files[i].name} has two masks; remove one")
-        mask = read_class_mask(file, table, max_pixels)
-        width, height = image_size(files[i], max_pixels)
-        if mask.shape != (height, width):
-            size = f"{mask.shape[1]} × {mask.shape[0]}"
-            raise ValueError(f"the mask {file.name} must have the {width} × {height} pixels of its image, got {size}")
-        masks[i] = mask
-    return masks
+    return np.array([keys[key] for key in found.tolist()], dtype=np.int16)[owner].reshape(flat.shape)
 
 
 def join_class_boxes(boxes: BoxTable, files: list[Path], max_pixels: int) -> list[dict[str, Array] | None]:
@@ -194,7 +187,7 @@ def read_class_labels(path: Path, files: list[Path], classes: Classes) -> list[A
         raise ValueError(f"{quote(path)} must have the columns file,classes or file,class,contains")
     positions = {name: i for i, file in enumerate(files) for name in (file.name, file.stem)}
     labels: list[Any] = [None] * len(files)
-    for line, row in _rows(table):
+    for line, row in stripped_rows(table):
         where = f"{path.name}, line {line}"
         if row["file"] not in positions:
             raise ValueError(f"{where}: file {shorten(row['file'])} is not one of the images; correct it")

@@ -171,10 +171,9 @@ def choose_class_C(
     return float(best), counts
 
 
-def keep_drawn(found: Sequence[Array], masks: Sequence[Any], classes: Classes) -> list[Array]:
-    """Found labels of pixels, with the classes of given masks where these have one."""
-    kept = []
-    for own, mask in zip(found, masks, strict=True):
-        table = own if mask is None else np.asarray(mask)
-        kept.append(np.where((table >= 0) & (table < classes.size), table, own))
-    return kept
+def keep_drawn(found: Array, mask: Any, classes: Classes) -> Array:
+    """Found labels of pixels, with the classes of a given mask, which may be None, where it has one."""
+    if mask is None:
+        return found
+    table = np.asarray(mask)
+    return np.where((table >= 0) & (table < classes.size), table, found)

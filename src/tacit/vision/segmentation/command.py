@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,41 +10,24 @@ import numpy as np
 
 from tacit import ask, commands
 from tacit.data.arrays import Array
-from tacit.data.parameters import shorten
-from tacit.data.reading import find_folder
-from tacit.data.text_files import read_csv
 from tacit.learners.asking import Questions
 from tacit.report import Column, Facts, Figure, Notice, Page, Picture, Prose, Row, Section, Table, line_chart
-from tacit.vision.box_files import boxes_coco, boxes_csv, boxes_voc
-from tacit.vision.boxes import BoxTable, match_rows, take_boxes
-from tacit.vision.photos import MAX_PIXELS, image_size, list_images, pillow, read_image
+from tacit.vision.photos import pillow, read_image
 from tacit.vision.plots import as_png, draw_mask, draw_regions, join_pictures
 from tacit.vision.regions.boxed_regions import regions_in_boxes
 from tacit.vision.regions.features import EDGE_FEATURES
 from tacit.vision.regions.graphs import RegionGraphs, pixels_inside
 from tacit.vision.regions.labels import MIN_INSIDE, weak_labels
-from tacit.vision.regions.masks import list_values, object_values, read_mask_values
 from tacit.vision.regions.working_size import sample, shrink, working_shape
-from tacit.vision.segmentation.class_command import segment_classes
-from tacit.vision.segmentation.class_folders import (
-    ClassImages,
-    join_class_boxes,
-    read_class_labels,
-    read_class_masks,
-    read_class_table,
-)
+from tacit.vision.segmentation.class_command import MAX_PICTURES, PICTURE_SIDE, segment_classes
+from tacit.vision.segmentation.class_folders import read_class_folder
+from tacit.vision.segmentation.folders import LabelledImages, image_files, read_folder
 from tacit.vision.segmentation.segmenter import WORKING_SIDE, Segmenter
 
 EXAMPLES = commands.examples(
     "tacit segment horses --out found",
     "tacit segment horses --predict more_images --out found",
 )
-YES_OR_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-"""What a row of ``labels.csv`` may say."""
-MAX_PICTURES = 24
-"""Masks shown on the page; all are in the folder."""
-PICTURE_SIDE = 480
-"""Longest side of pictures on the page, in pixels."""
 MAX_ROUNDS = 6
 """Iterations shown of one image."""
 
@@ -95,6 +76,14 @@ class MaskValues(click.ParamType[list[int]]):
 @commands.number_option(
     "--max-side", WORKING_SIDE, "Longest side, in pixels, at which images are cut into regions.", least=32
 )
+@click.option(
+    "--features",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    help="With classes.csv, what describes regions beside their colours: network, the path of a network (.onnx), or "
+    "none. auto is the network where it is installed.",
+)
 @commands.folder_option("--cache", "Folder that keeps the regions of images for the next run.")
 @commands.ask_option("images to draw a mask of")
 @commands.run_options(out="segments")
@@ -105,6 +94,7 @@ def segment(
     masks_folder: Path | None,
     objects: list[int] | None,
     n_asked: int | None,
+    features: str,
     **options: Any,
 ) -> None:
     """Segment images from the masks of a few, and boxes or labels of others.
@@ -119,8 +109,11 @@ def segment(
     if (folder / "classes.csv").exists():
         if masks_folder is not None or n_asked is not None:
             raise click.UsageError("--masks and --ask are for one object, not for classes.csv; leave them out")
+        options["features"] = None if features == "none" else features
         segment_class_folder(run, folder, more, objects, options)
         return
+    if features != "auto":
+        raise click.UsageError("--features is for several classes (classes.csv); leave it out")
     data = read_folder(folder, objects=objects, masks_folder=masks_folder)
     others = None if more is None else image_files(more)
     given = {name: value for name, value in options.items() if value is not None}
@@ -174,69 +167,8 @@ def segment_class_folder(
         raise click.UsageError("--object is for one object, and classes.csv for several classes; leave one out")
     data, inputs = read_class_folder(folder)
     others = None if more is None else image_files(more)
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in options.items() if value is not None or name == "features"}
     segment_classes(run, data, others, inputs, given)
-
-
-def read_class_folder(folder: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> tuple[ClassImages, list[Path]]:
-    """Read a folder with ``classes.csv``, and the paths of its tables."""
-    path = find_folder(folder, "images with masks")
-    table = read_class_table(path / "classes.csv")
-    files = image_files(path / "images")
-    masks = read_class_masks(path / "masks", files, table, max_pixels)
-    boxes, source = _read_boxes(path)
-    of_image: list[dict[str, Array] | None] = [None] * len(files)
-    if boxes is not None:
-        of_image = join_class_boxes(boxes, files, max_pixels)
-    for i, own in enumerate(of_image):
-        for name in own or {}:
-            table.classes.position(name, f"the box of {files[i].name}", allows_generic=True)
-    labels = path / "labels.csv"
-    contains = read_class_labels(labels, files, table.classes) if labels.exists() else [None] * len(files)
-    tables = [path / "classes.csv", source, labels]
-    inputs = [own for own in tables if own is not None and own.is_file()]
-    return ClassImages(files, table, masks, of_image, contains), inputs
-
-
-class LabelledImages(NamedTuple):
-    """Images of a folder in the order of their names, and what is known of each."""
-
-    files: list[Path]
-    masks: list[Array | None]
-    boxes: Array
-    contains: list[bool | None]
-    inputs: list[Path]
-
-
-def read_folder(
-    folder: str | os.PathLike[str],
-    max_pixels: int = MAX_PIXELS,
-    objects: Collection[int] | None = None,
-    masks_folder: Path | None = None,
-) -> LabelledImages:
-    """Read ``images/``, ``masks/`` (PNG of the same stem), and where they are ``boxes.csv`` (or ``boxes.json`` of COCO,
-    or a folder ``boxes`` of VOC files) and ``labels.csv`` (columns file, contains: yes or no).
-
-    Masks are black and white, or have one value beside 0; where they have more, ``objects`` must say which of them mean
-    the object. Of cut-outs, what is not transparent is object. A mask without an image, of another size, or that cannot
-    be read is an error that names it. ``masks_folder`` takes the place of ``masks/``.
-    """
-    path = find_folder(folder, "images with masks")
-    files = image_files(path / "images")
-    masks = read_drawn_masks(masks_folder or path / "masks", files, max_pixels, objects)
-    table, source = _read_boxes(path)
-    boxes = np.full((len(files), 4), np.nan)
-    if table is not None:
-        table = _one_box_each(table)
-        rows = match_rows(table, files)
-        boxes = take_boxes(table, rows, [file.name for file in files], lambda i: image_size(files[i], max_pixels))
-    labels = path / "labels.csv"
-    contains: list[bool | None] = [None] * len(files)
-    if labels.exists():
-        contains = _read_labels(labels, files)
-        _refuse_contradictions(files, masks, boxes, contains)
-    inputs = [path for path in (source, labels) if path is not None and path.is_file()]
-    return LabelledImages(files, masks, boxes, contains, inputs)
 
 
 def ask_for_masks(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, k: int, seed: int) -> Questions:
@@ -247,24 +179,6 @@ def ask_for_masks(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, k:
     unknown = [np.full(n, -1) for n in graphs.lengths[open_]]
     asked = ask(app.model_, graphs[open_], unknown, k, random_state=seed)
     return asked._replace(rows=open_[asked.rows])
-
-
-def image_files(folder: Path) -> list[Path]:
-    """The images of a folder, sorted by name; two with the same stem are an error, since masks go by it."""
-    if not folder.is_dir():
-        raise FileNotFoundError(f"the folder {shorten(str(folder))} does not exist; create it with the images")
-    files = list_images(folder)
-    if not files:
-        raise ValueError(f"the folder {shorten(str(folder))} contains no images; add .jpg or .png files")
-    stems: dict[str, Path] = {}
-    for file in files:
-        if file.stem in stems:
-            raise ValueError(
-                f"{stems[file.stem].name} and {file.name} would have the same mask, since they have the same stem; "
-                "rename one"
-            )
-        stems[file.stem] = file
-    return files
 
 
 def keep_known(data: LabelledImages, i: int, mask: Array) -> Array:
@@ -293,57 +207,6 @@ def write_mask(out: Any, file: Path, mask: Array) -> WrittenMask:
     return WrittenMask(file, float(mask.mean()), sample(mask, working_shape(mask.shape, PICTURE_SIDE)))
 
 
-def read_drawn_masks(
-    folder: Path, files: list[Path], max_pixels: int = MAX_PIXELS, objects: Collection[int] | None = None
-) -> list[Array | None]:
-    """The masks of a folder, PNG files named like the images; None for images without one."""
-    if not folder.is_dir():
-        raise FileNotFoundError(f"the folder {shorten(str(folder))} of masks (PNG files) does not exist; create it")
-    masks: list[Array | None] = [None] * len(files)
-    found: dict[str, set[int]] = {}
-    positions = {file.stem: i for i, file in enumerate(files)}
-    for file in list_images(folder):
-        if file.stem not in positions:
-            raise ValueError(f"the image {file.stem}.* of the mask {file.name} is missing in images/; rename the mask")
-        i = positions[file.stem]
-        if masks[i] is not None:
-            raise ValueError(f"the image {files[i].name} has two masks; remove one")
-        mask = read_mask_values(file, max_pixels)
-        width, height = image_size(files[i], max_pixels)
-        if mask.shape != (height, width):
-            size = f"{mask.shape[1]} × {mask.shape[0]}"
-            raise ValueError(f"the mask {file.name} must have the {width} × {height} pixels of its image, got {size}")
-        masks[i], found[file.name] = mask, list_values(mask)
-    if not any(mask is not None for mask in masks):
-        raise ValueError(f"the folder {shorten(str(folder))} contains no masks; add PNG files named like the images")
-    wanted = list(object_values(found, objects))
-    return [None if mask is None else np.isin(mask, wanted) for mask in masks]
-
-
-def _read_boxes(folder: Path) -> tuple[BoxTable | None, Path | None]:
-    readers = {"boxes.csv": boxes_csv, "boxes.json": boxes_coco, "boxes": boxes_voc}
-    found = [name for name in readers if (folder / name).exists()]
-    if len(found) > 1:
-        raise ValueError(f"{shorten(str(folder))} has {' and '.join(found)}; keep only one of them")
-    if not found:
-        return None, None
-    return readers[found[0]](folder / found[0]), folder / found[0]
-
-
-def _one_box_each(table: BoxTable) -> BoxTable:
-    """The box around all boxes of an image: what lies outside of every one of them is background."""
-    kinds = sorted({str(kind) for kind in table.y} - {""})
-    if len(kinds) > 1:
-        raise ValueError(
-            f"boxes must be of one class, got {shorten(kinds[0])} and {shorten(kinds[1])}; keep the rows of one class"
-        )
-    names, first, owner = np.unique(table.files, return_index=True, return_inverse=True)
-    boxes = np.asarray(table.boxes, dtype=np.float64)[first]
-    np.minimum.at(boxes[:, :2], owner, table.boxes[:, :2])
-    np.maximum.at(boxes[:, 2:], owner, table.boxes[:, 2:])
-    return BoxTable(names, table.y[first], boxes, table.sizes[first])
-
-
 def refuse_small_boxes(data: LabelledImages, boxes: Array, graphs: RegionGraphs) -> None:
     """Refuse a box without a region inside, and name its image; ``boxes`` are of the size of the graphs' maps."""
     for file, mask, box, own in zip(data.files, data.masks, data.boxes, graphs.shares_inside(boxes), strict=True):
@@ -352,36 +215,6 @@ def refuse_small_boxes(data: LabelledImages, boxes: Array, graphs: RegionGraphs)
                 f"the box {tuple(box.tolist())} of {file.name} contains no region; make it larger, or use --method "
                 "slic, which makes regions of even size"
             )
-
-
-def _read_labels(path: Path, files: list[Path]) -> list[bool | None]:
-    positions: dict[str, int] = {}
-    for i, file in enumerate(files):
-        positions[file.name] = positions[file.stem] = i
-    labels: list[bool | None] = [None] * len(files)
-    table = read_csv(path, ("file", "contains"))
-    columns = [table.columns.index(name) for name in ("file", "contains")]
-    for line, row in table.rows:
-        name, label = ((row[column] or "").strip() for column in columns)
-        if name not in positions:
-            raise ValueError(f"{path.name}, line {line}: file {shorten(name)} is not one of the images; correct it")
-        if label.lower() not in YES_OR_NO:
-            raise ValueError(f"{path.name}, line {line}: contains must be yes or no, got {shorten(label)}")
-        i, value = positions[name], YES_OR_NO[label.lower()]
-        if labels[i] is not None and labels[i] != value:
-            raise ValueError(f"{path.name}, line {line}: {files[i].name} has both yes and no; remove one")
-        labels[i] = value
-    return labels
-
-
-def _refuse_contradictions(
-    files: list[Path], masks: list[Array | None], boxes: Array, contains: list[bool | None]
-) -> None:
-    """Refuse images that are labelled no and have a box or a mask of the object."""
-    for file, mask, box, label in zip(files, masks, boxes, contains, strict=True):
-        what = "a mask" if mask is not None and mask.any() else "a box" if not np.isnan(box).any() else ""
-        if label is False and what:
-            raise ValueError(f"{file.name} has {what}, but the label no in labels.csv; correct one of them")
 
 
 def segment_page(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -27,12 +28,15 @@ from tacit.data.specs import (
 from tacit.learners import IterativeLatentSVM, StructuredSVM
 from tacit.learners.application import Application
 from tacit.runtime import Status
+from tacit.vision.maps.lite0 import default_network, find_weights
+from tacit.vision.maps.network import read_features
 from tacit.vision.photos import MAX_PIXELS, image_sources, read_image
 from tacit.vision.regions.boxed_regions import FilledBoxes, boxed_images, fill_boxes, fill_more_boxes
 from tacit.vision.regions.class_labels import read_class_names
-from tacit.vision.regions.features import REGION_SCALES
+from tacit.vision.regions.features import REGION_FEATURES, REGION_SCALES
 from tacit.vision.regions.graphs import RegionGraphs, read_image_boxes
 from tacit.vision.regions.labels import OBJECT_LABELS, RegionLabels, weak_labels
+from tacit.vision.regions.map_features import add_components, learn_components
 from tacit.vision.regions.problem import Regions
 from tacit.vision.regions.superpixels import MAX_REGION_PIXELS, regions
 from tacit.vision.regions.working_size import enlarge_labels, image_shapes, shrink_labels
@@ -45,6 +49,13 @@ MIN_MASKS = 3
 """With fewer masks, values of C are not compared."""
 WORKING_SIDE = 256
 """Longest side at which images are cut into regions, in pixels; masks are enlarged along the edges of the image."""
+
+
+NO_COMPONENTS = np.zeros((0, 0))
+
+
+def _is_auto(features: Any) -> bool:
+    return isinstance(features, str) and features == "auto"
 
 
 def _number_or_nan(name: str, value: Any) -> float:
@@ -75,6 +86,10 @@ class Segmenter(Application):
     n_jobs, verbose : as in `tacit.LatentSVM`
     classes : names of classes, where there are more than background and object; None for these two
     generic : names that mean one of several classes: a dict from name to a list of classes (`tacit.weak_labels`)
+    features : with classes, what describes regions beside their colours, textures and places: "network", tacit's
+        network (extra ``net``); the path of your own (``.onnx``); a map of `tacit.vision.maps`; None for nothing. Its
+        map is averaged over regions, in principal components; model files do not keep it, so set it after loading.
+        "auto" is the network where it is installed. Without classes, "auto" or None
     loss : with classes, "area" or "overlap", see `tacit.problems.Regions`. Rare classes count more with "overlap"
     max_side : larger images are shrunk to this longest side, and their masks enlarged again along the edges of the
         full-size image; so time does not depend on the resolution. None cuts images at full size
@@ -89,6 +104,8 @@ class Segmenter(Application):
         classes, the accuracy is over all pixels, and the IoU a mean over classes
     confusion_ : (K, K) with classes, counts of pixels by true and found class in that cross-validation
     ceiling_ : (accuracy, IoU) of the best possible labels of regions on the images with masks
+    network_ : the checksum of the features, None for none
+    components_ : (c, d + 1) with features, principal components of their maps, and last that of the mean
     shares_ : the share of the image that the object covers in each of them; with classes, the share of every class
 
     >>> rng = np.random.default_rng(0)
@@ -113,6 +130,8 @@ class Segmenter(Application):
         "weak_": _number_or_nan,
         "accuracy_": _number_or_nan,
         "iou_": _number_or_nan,
+        "components_": table(None, None),
+        "network_": optional(instance(str, "a checksum, or None")),
     }
 
     method: str = parameter(choice("felzenszwalb", "slic"), default="felzenszwalb")
@@ -126,13 +145,16 @@ class Segmenter(Application):
     generic: Any = None
     loss: str = parameter(choice("area", "overlap"), default="area")
     max_side: int | None = parameter(optional(whole(32, 1 << 31)), default=WORKING_SIDE)
+    features: Any = "auto"
 
     def check_parameters(self) -> None:
         super().check_parameters()
         if self.classes is not None:
             read_class_names(self.classes, self.generic)
-        elif self.generic is not None or self.loss != "area":
-            name = "generic" if self.generic is not None else "loss"
+            return
+        given = {"generic": self.generic is not None, "loss": self.loss != "area"}
+        given["features"] = self.features is not None and not _is_auto(self.features)
+        for name in (name for name, is_given in given.items() if is_given):
             raise ValueError(f"{name} needs classes; list their names with classes=")
 
     def check_learned(self) -> None:
@@ -142,6 +164,9 @@ class Segmenter(Application):
             if np.asarray(self.model_.classes_).tolist() != list(range(k)) or self.box_model_ is not None:
                 raise ValueError(f"the labels of model_ must be 0 to {k - 1}, got {shorten(self.model_.classes_)}")
             table(k, k, kinds="i")("confusion_", getattr(self, "confusion_", None))
+            wanted, found = len(REGION_FEATURES) + len(self.components_), self.model_.schema_.n_features
+            if found != wanted:
+                raise ValueError(f"model_ must have {wanted} features, as many as components_ add up to, got {found}")
             return
         for name in ("model_", "box_model_"):
             model = getattr(self, name)
@@ -167,6 +192,7 @@ class Segmenter(Application):
         """
         self.check_parameters()
         masks = _check_masks(images, masks)
+        self._learn_features(images)
         graphs = self.cut(images)
         masks, boxes = self.shrink(graphs, images, masks, boxes)
         if self.classes is not None:
@@ -178,7 +204,37 @@ class Segmenter(Application):
     def cut(self, images: Any) -> RegionGraphs:
         """The regions of images, as `fit` and `predict` use them; their maps are of the working size."""
         settings: dict[str, Any] = {"cache": self.cache, "n_jobs": self.n_jobs, "verbose": int(self.verbose)}
-        return regions(images, self.method, max_side=self.max_side, max_pixels=self._max_pixels, **settings)
+        graphs = regions(images, self.method, max_side=self.max_side, max_pixels=self._max_pixels, **settings)
+        components = getattr(self, "components_", NO_COMPONENTS)
+        if not components.size:
+            return graphs
+        maker = self._feature_map()
+        if maker is None or maker.digest() != self.network_:
+            raise ValueError(
+                f"features must be those of the fit, with the checksum {shorten(self.network_)}; set them, or install "
+                "tacit[net] where they are the network"
+            )
+        return add_components(graphs, images, maker, components, max_pixels=MAX_PIXELS, **settings)
+
+    def _learn_features(self, images: Any) -> None:
+        """Learn the principal components of the maps of images, where there are features."""
+        maker = self._feature_map()
+        self.components_, self.network_ = NO_COMPONENTS, None
+        if maker is not None:
+            settings: dict[str, Any] = {"cache": self.cache, "n_jobs": self.n_jobs, "verbose": int(self.verbose)}
+            self.components_ = learn_components(images, maker, max_pixels=MAX_PIXELS, **settings)
+            self.network_ = maker.digest()
+
+    def _feature_map(self) -> Any:
+        """The checked map maker of ``features``; None for none."""
+        features = self.features
+        if features is None or self.classes is None:
+            return None
+        if _is_auto(features):
+            if find_weights() is None or importlib.util.find_spec("onnxruntime") is None:
+                return None
+            features = "network"
+        return read_features(default_network() if isinstance(features, str) and features == "network" else features)
 
     def shrink(self, graphs: RegionGraphs, images: Any, masks: Any, boxes: Any = None) -> tuple[list[Any], Any]:
         """Masks and boxes of images, at the working size of their regions, as `fit_regions` and `complete` need."""
@@ -202,6 +258,7 @@ class Segmenter(Application):
         self.check_parameters()
         if self.classes is not None:
             raise ValueError("fit_regions is for background and object; with classes, call fit")
+        self.components_, self.network_ = NO_COMPONENTS, None
         table = read_image_boxes(boxes, len(graphs))
         y = RegionLabels.of(y)
         if not len(graphs) == len(y) == len(masks):

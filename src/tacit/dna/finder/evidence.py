@@ -73,6 +73,30 @@ def motif_p_value(
     return given_p_value(score, np.hstack([shares, squares, lengths, others]), is_positive)
 
 
+def share_masks(sequences: Ragged, is_positive: Array, seed: int, alphabet: Alphabet = DNA) -> Ragged:
+    """The sequences, each also masked where one of the other class, drawn at random, is masked.
+
+    Masked letters are fewer windows, so the best one is worse. With shared masks this is so in both classes. Letters
+    that stand for several count as masked.
+
+    >>> from tacit.dna.sequences import read_sequences, write_letters
+    >>> write_letters(share_masks(read_sequences(["ACGT", "TNNA"]), np.array([True, False]), 0))
+    ['ANNT', 'TNNA']
+    """
+    is_masked = sequences.values >= alphabet.size
+    if not is_masked.any():
+        return sequences
+    rng = np.random.default_rng(seed)
+    partner = np.empty(len(sequences), np.int64)
+    for kind in (True, False):
+        partner[is_positive == kind] = rng.choice(np.flatnonzero(is_positive != kind), int((is_positive == kind).sum()))
+    of_letter = np.repeat(partner, sequences.lengths)
+    place = np.arange(is_masked.size) - np.repeat(sequences.offsets[:-1], sequences.lengths)
+    inside = place < sequences.lengths[of_letter]
+    also = inside & is_masked[sequences.offsets[of_letter] + np.where(inside, place, 0)]
+    return sequences.with_values(np.where(also, alphabet.any_code, sequences.values).astype(np.uint8))
+
+
 def length_warning(area: float) -> str:
     """A warning where the lengths of sequences alone separate the classes; else an empty string.
 

@@ -13,7 +13,7 @@ from tacit.data.arrays import Array, checksum
 from tacit.data.parameters import is_positive, whole_number
 from tacit.data.ragged import Ragged
 from tacit.dna.finder import models, widths
-from tacit.dna.finder.evidence import motif_p_value
+from tacit.dna.finder.evidence import motif_p_value, share_masks
 from tacit.dna.finder.shapes import LEAST_SHARE, LONGEST_MOTIF, describe_motif, find_best_sites, find_copies
 from tacit.dna.kmers import find_enriched_kmers, find_unexplained_kmers
 from tacit.dna.motif.sites import MotifSites
@@ -215,7 +215,8 @@ class MotifSearch:
         It is tested given the earlier motifs, both as they are now and as they were without it. Learned together, two
         motifs may share the letters of one, and each would then seem to add to the other.
         """
-        held_out, labels = self.sequences[self.test], self.is_positive[self.test]
+        labels = self.is_positive[self.test]
+        held_out = share_masks(self.sequences[self.test], labels, self.seed, self.alphabet)
         value = find_best_sites(problem, schema, w, held_out).value
         given = value[:, :-1]
         if self.w is not None:

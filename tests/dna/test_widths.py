@@ -128,8 +128,14 @@ def test_the_extent_reaches_over_gaps_up_to_the_longest_spacer(gap):
 
 @pytest.mark.parametrize(("is_conserved", "end"), [("001", 4), ("00101", 9), ("0011", 8), ("01", 6), ("1001", 5)])
 def test_behind_a_gap_one_conserved_position_is_not_a_part(is_conserved, end):
-    table = np.array([letter == "1" for letter in "1111" + is_conserved + "0" * 20])
+    table = np.array([float(letter) for letter in "1111" + is_conserved + "0" * 20])
     assert _connect(table, 0, 4, 40) == (0, end)
+
+
+def test_behind_a_gap_weak_preferences_are_not_a_part():
+    bits = np.array([1.0] * 4 + [0.0] * 4 + [0.3, 0.3] + [0.0] * 10)
+    assert _connect(bits, 0, 4, 40) == (0, 4)
+    assert _connect(2 * bits, 0, 4, 40) == (0, 10)
 
 
 def test_sites_at_the_ends_of_sequences_count_only_letters_inside():

@@ -15,6 +15,7 @@ from tacit.dna.finder.shapes import (
     LEAST_SPACER,
     LONGEST_MOTIF,
     NEGATIVES_WITH_SITE,
+    PART_BITS,
     Sites,
     share_letters,
     site_letters,
@@ -27,6 +28,9 @@ REACH = 20
 
 LONGEST_SPACER = 10
 """Letters without information between two parts of one motif."""
+
+PART_LETTERS = 10
+"""Letters behind a gap whose conserved ones together have the information of a part."""
 
 LEAST_SITES = 20
 """Sites that are needed to see whether letters beside them are conserved."""
@@ -88,7 +92,7 @@ def find_extent(
     nats = (shares * np.log(shares / background)).sum(axis=1)
     p = chi2.sf(2 * totals[:, 0] * nats, alphabet.size - 1)
     is_conserved = (p < CONSERVED / p.size) & (nats > LEAST_BITS * np.log(2)) & (totals[:, 0] >= LEAST_SITES)
-    low, high = _connect(is_conserved, REACH, REACH + width, longest)
+    low, high = _connect(np.where(is_conserved, nats / np.log(2), 0.0), REACH, REACH + width, longest)
     if low < REACH:  # a window that lies beside the motif is shifted, not made shorter
         high = max(high, low + width)
     elif high > REACH + width:
@@ -101,18 +105,15 @@ def least_score(sites: Sites, is_positive: Array) -> float:
     return max(0.0, float(np.quantile(sites.value[~is_positive, 0], 1 - NEGATIVES_WITH_SITE)))
 
 
-def _connect(is_conserved: Array, first: int, last: int, longest: int) -> tuple[int, int]:
-    """The range of conserved positions that are connected with the site, gaps allowed.
-
-    Behind a gap there must be two conserved positions, at most one letter apart: a single one is not a second part.
-    """
-    inside = first + np.flatnonzero(is_conserved[first:last])
+def _connect(bits: Array, first: int, last: int, longest: int) -> tuple[int, int]:
+    """The range of positions with bits above 0 that are connected with the site, gaps allowed."""
+    inside = first + np.flatnonzero(bits[first:last])
     if not inside.size:
         return first, last
     low, high = int(inside[0]), int(inside[-1]) + 1
     while True:
-        new_low = low - _reach_over(is_conserved[:low][::-1])
-        new_high = high + _reach_over(is_conserved[high:])
+        new_low = low - _reach_over(bits[:low][::-1])
+        new_high = high + _reach_over(bits[high:])
         if new_low < low and high - new_low <= longest:
             low = new_low
         elif new_high > high and new_high - low <= longest:
@@ -121,11 +122,14 @@ def _connect(is_conserved: Array, first: int, last: int, longest: int) -> tuple[
             return low, high
 
 
-def _reach_over(is_conserved: Array) -> int:
-    """Letters up to the next conserved position and with it, the nearest first; 0 where nothing is connected."""
-    near = np.flatnonzero(is_conserved[: LONGEST_SPACER + 1])
-    for position in near.tolist():
-        if position < LEAST_SPACER or is_conserved[position + 1 : position + 3].any():
+def _reach_over(bits: Array) -> int:
+    """Letters up to the next conserved position and with it, the nearest first; 0 where nothing is connected.
+
+    Behind a gap there must be a part: two conserved positions, at most one letter apart, and some information in all.
+    """
+    for position in np.flatnonzero(bits[: LONGEST_SPACER + 1]).tolist():
+        part = bits[position : position + PART_LETTERS]
+        if position < LEAST_SPACER or (part[1:3].any() and part.sum() >= PART_BITS):
             return position + 1
     return 0
 

@@ -27,8 +27,8 @@ def run() -> Page:
         f"{SEQUENCES} positive and {SEQUENCES} negative random sequences of {LENGTH} letters. A random word is planted "
         f"in a share of the positives, on either strand, each letter drawn anew with probability {NOISE}; a spacer of "
         f"random letters cuts it in the middle. {len(SEEDS)} data sets per row. Found: a significant motif has a "
-        "correlation of at least 0.75 with the whole. Length: its informative positions, spacer included, are as many as were "
-        "planted, ±1. `MotifFinder()` (width auto) and, for comparison, `MotifFinder(width=10)`.",
+        "correlation of at least 0.75 with the whole. Length: its informative positions, spacer included, are as many "
+        "as were planted, ±1. `MotifFinder()` (width auto) and, for comparison, `MotifFinder(width=10)`.",
         [
             *("letters", "spacer", "share of positives", "found", "length ±1", "spacer ±1", "one motif"),
             *("width 10: found", "width 10: length ±1", "seconds"),

@@ -14,7 +14,7 @@ from tacit.dna.finder.known import find_correlation
 
 SEQUENCES, LENGTH, NOISE = 400, 100, 0.2
 
-SEEDS = (2, 3, 4)
+SEEDS = (2, 3)
 """Data sets that no setting was chosen on; 0 and 1 were seen."""
 
 CASES = [(width, spacer, share) for width in (15, 20, 25) for spacer in (0, 4, 8) for share in (0.3, 0.7)]
@@ -53,7 +53,7 @@ def run() -> Page:
         "Data sets 0 and 1 of every row were then looked at three times: with the held-out loss as the test the length "
         "was right in 18 of 18 where 70 % of the positives hold the motif, and in 3 of 18 at 30 %; with a test of the "
         "letters beside the sites in 18 and 14. The four misses showed that half of the windows that score as sites "
-        "hold none, so the test learns a mixture now, and other starts may grow too. This page has data sets 2 to 4, "
+        "hold none, so the test learns a mixture now, and other starts may grow too. This page has data sets 2 and 3, "
         "which nothing was chosen on. Seconds of processor time per fit."
     )
     return page

@@ -56,6 +56,8 @@ def motif_p_value(
 ) -> float:
     """The p-value of a motif on held-out sequences, given other motifs, composition and lengths.
 
+    With few peptides the squares of the shares are left out: twenty more covariates would hide every motif.
+
     Parameters
     ----------
     score : (sequences,) of its best site
@@ -67,10 +69,10 @@ def motif_p_value(
     rows = min(int(is_positive.sum()), int((~is_positive).sum()))
     usable = (length for length, least in LEAST_ROWS.items() if rows >= least and alphabet.size == 4)
     longest = next(usable, 1)
-    shares = kmer_shares(sequences, longest, strands, alphabet)
-    squares = kmer_shares(sequences, 1, strands, alphabet)[:, :-1] ** 2
-    lengths = np.log(sequences.lengths)[:, None]
-    return given_p_value(score, np.hstack([shares, squares, lengths, others]), is_positive)
+    given = [kmer_shares(sequences, longest, strands, alphabet), np.log(sequences.lengths)[:, None], others]
+    if alphabet.size == 4 or rows >= LEAST_ROWS[2] * alphabet.size:
+        given.append(kmer_shares(sequences, 1, strands, alphabet)[:, :-1] ** 2)
+    return given_p_value(score, np.hstack(given), is_positive)
 
 
 def share_masks(sequences: Ragged, is_positive: Array, seed: int, alphabet: Alphabet = DNA) -> Ragged:

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Page, keep, real_data
 from tacit.apps import MotifFinder
-from tacit.dna.finder.evidence import motif_p_value
+from tacit.dna.finder.evidence import motif_p_value, share_masks
 from tacit.dna.finder.finder import choose_composition, read_classes
 from tacit.dna.finder.models import make_problem
 from tacit.dna.finder.search import MotifSearch
@@ -49,6 +49,7 @@ def run() -> Page:
         "CpG-depleted positives": ("given", 3, 30, cpg_in_negatives),
         "CpG-depleted": ("their shuffles", 3, 30, lambda rng, n: (cpg(rng, n // 2, 0.2), None)),
         "repeat-masked positives": ("given", 3, 30, masked),
+        "repeat-masked negatives": ("given", 3, 30, masked_negatives),
         "genomic": ("given", 3, 30, genomic),
     }
     inside, every = 0, []
@@ -94,7 +95,7 @@ def p_values(make: Null, seed: int, n_tests: int) -> list[float]:
     problem, found = make_problem(finder, 1, search.width), []
     assert search.w is not None
     for rows in sets[1:]:
-        held_out = sequences[rows]
+        held_out = share_masks(sequences[rows], is_positive[rows], seed)
         value = find_best_sites(problem, search.schema, search.w, held_out).value
         found.append(motif_p_value(value[:, 0], value[:, 1:], held_out, is_positive[rows], 2))
     return found
@@ -139,6 +140,11 @@ def masked(rng: np.random.Generator, n: int) -> Data:
         start = int(rng.integers(0, LENGTH - length))
         X[i] = X[i][:start] + "N" * length + X[i][start + length :]
     return X, halves(n)
+
+
+def masked_negatives(rng: np.random.Generator, n: int) -> Data:
+    X, y = masked(rng, n)
+    return X[::-1], y
 
 
 def markov(rng: np.random.Generator, n: int, order: int) -> list[str]:

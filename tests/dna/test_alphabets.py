@@ -162,3 +162,14 @@ def test_the_consensus_of_protein_has_x_for_mixed_positions():
     table = np.full((3, 20), 0.01)
     table[0, 3], table[1, [2, 11]], table[2, [0, 5]] = 0.81, 0.41, 0.41
     assert write_consensus(table, PROTEIN) == "EBX"
+
+
+@pytest.mark.parametrize("share", [0.8, 0.0])
+def test_a_motif_of_few_peptides_is_found_and_noise_is_not(share):
+    rng = np.random.default_rng(1)
+    X = ["".join(rng.choice(list(PROTEIN.letters), 60)) for _ in range(160)]
+    for i in np.flatnonzero(rng.random(80) < share):
+        start = rng.integers(0, 54)
+        X[i] = X[i][:start] + "RGDWKP" + X[i][start + 6 :]
+    finder = MotifFinder(alphabet="protein", C=1000, verbose=0).fit(X, np.repeat([1, -1], 80))
+    assert ["RGDWKP" in motif.consensus for motif in finder.motifs_] == [True] * (share > 0)

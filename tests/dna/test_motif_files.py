@@ -126,3 +126,11 @@ def test_all_orders_with_the_same_pairs_are_as_likely():
     orders, counts = np.unique(shuffled, axis=0, return_counts=True)
     assert len(orders) == 24  # A? four edges out of A lead to C, G, A, T: all 4! orders are paths
     assert ((counts - 250) ** 2 / 250).sum() < 49.7  # 99.9 % of chi-square with 23 degrees of freedom
+
+
+def test_what_is_not_fasta_is_refused_by_its_first_letter(tmp_path):
+    (tmp_path / "a.fa").write_text("ACGT\nACGT\n")
+    with pytest.raises(ValueError, match="begins with 'A'"):
+        read_sequences_file(tmp_path / "a.fa")
+    (tmp_path / "b.fa").write_text("# a comment\n>one\nACGT\n")
+    assert read_sequences_file(tmp_path / "b.fa").letters == ["ACGT"]

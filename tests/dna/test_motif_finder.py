@@ -11,12 +11,13 @@ import tacit
 from tacit.apps import MotifFinder
 from tacit.datasets import planted_motif
 from tacit.dna.files import Matrix
-from tacit.dna.finder.evidence import auroc, choose_held_out, given_p_value, motif_p_value
+from tacit.dna.finder.evidence import auroc, choose_held_out, given_p_value, motif_p_value, share_masks
 from tacit.dna.finder.finder import read_classes
 from tacit.dna.finder.known import match_known
 from tacit.dna.finder.models import count_kmers, learn_kmers
 from tacit.dna.finder.search import STEPS_AFTER_INTERRUPT
-from tacit.dna.finder.shapes import Sites, find_overlap
+from tacit.dna.finder.shapes import Sites, find_best_sites, find_overlap
+from tacit.dna.motif.sites import MotifSites
 from tacit.dna.pieces import iterate_pieces
 from tacit.dna.scan import ScannedMotif, Scanner, motifs_of
 from tacit.dna.score_tails import learn_background
@@ -299,6 +300,33 @@ def test_pairs_of_letters_are_composition_also_of_few_sequences():
         sequences = read_sequences(["".join("ACGT"[c] for c in row) for row in codes])
         p.append(motif_p_value(few, np.zeros((120, 0)), sequences, np.arange(120) < 60, 2))
     assert np.mean(np.array(p) < 0.05) < 0.2
+
+
+@pytest.mark.parametrize("masked_class", [True, False])
+def test_masked_letters_in_one_class_do_not_make_a_motif(masked_class):
+    rng = np.random.default_rng(9)
+    problem, is_positive = MotifSites(6), np.arange(120) < 60
+    schema = problem.schema(["ACGTTGCA"] * 2, [1, -1])
+    w = rng.standard_normal(schema.n_params)
+    p = []
+    for _ in range(60):
+        codes = rng.integers(0, 4, (120, 60))
+        for i in np.flatnonzero(is_positive == masked_class):
+            codes[i, (start := rng.integers(30)) : start + 30] = 14
+        sequences = share_masks(
+            read_sequences(["".join("ACGTNNNNNNNNNNN"[c] for c in row) for row in codes]), is_positive, 0
+        )
+        value = find_best_sites(problem, schema, w, sequences).value
+        p.append(motif_p_value(value[:, 0], value[:, 1:], sequences, is_positive, 1))
+    assert np.mean(np.array(p) < 0.05) < 0.15
+    assert 0.35 < np.mean(p) < 0.65
+
+
+def test_shared_masks_are_those_of_the_other_class_and_leave_plain_sequences():
+    plain = read_sequences(["ACGTAC", "GGTT"])
+    assert share_masks(plain, np.array([True, False]), 0) is plain
+    mixed = read_sequences(["ACGTAC", "NGTR", "ANAAAAA"])
+    assert write_letters(share_masks(mixed, np.array([True, False, True]), 0)) == ["NCGNAC", "NNTR", "NNANAAA"]
 
 
 def test_areas_agree_with_scikit_learn_and_intervals_hold_the_truth():

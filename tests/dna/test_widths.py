@@ -4,8 +4,17 @@ import numpy as np
 import pytest
 
 from tacit.apps import MotifFinder
+from tacit.dna.finder.known import find_correlation
 from tacit.dna.finder.shapes import Sites, describe_spacer, find_spacer
-from tacit.dna.finder.widths import LONGEST_SPACER, REACH, _connect, compare_evidence, find_extent, measure_growth
+from tacit.dna.finder.widths import (
+    LONGEST_SPACER,
+    REACH,
+    _connect,
+    compare_evidence,
+    find_extent,
+    learn_mixture,
+    measure_growth,
+)
 from tacit.dna.sequences import read_sequences
 
 
@@ -38,6 +47,47 @@ def test_the_width_is_that_of_the_planted_motif(word, width):
         assert f"spacer of {motif.spacer.length} letters" in describe_spacer(motif)
     else:
         assert describe_spacer(motif) == ""
+
+
+def plant_words(words, shares, n=400, length=100, noise=0.2, seed=0):
+    """Random sequences; every word is in a share of the positives, in a part of its own, with letters drawn anew."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 4, (2 * n, length))
+    room = length // len(words)
+    for k, (word, share) in enumerate(zip(words, shares, strict=True)):
+        letters = np.array(["ACGTN".index(letter) for letter in word])
+        for i in np.flatnonzero(rng.random(n) < share):
+            anew = (rng.random(letters.size) < noise) | (letters == 4)
+            site = np.where(anew, rng.integers(0, 4, letters.size), letters)
+            start = k * room + rng.integers(0, room - site.size + 1)
+            codes[i, start : start + site.size] = site if rng.random() < 0.5 else 3 - site[::-1]
+    return ["".join("ACGT"[c] for c in row) for row in codes], np.repeat([1, -1], n)
+
+
+def planted_matrix(word, noise=0.2):
+    """The shares of letters of a planted word."""
+    return np.array(
+        [np.eye(5)[["ACGTN".index(c)]][0, :4] * (1 - noise) + noise / 4 if c != "N" else np.full(4, 0.25) for c in word]
+    )
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_long_motif_in_few_positives_is_found_whole(seed):
+    word = "TGGACCTNNNNCACTCGGT"
+    X, y = plant_words([word], [0.3], seed=seed)
+    (motif,) = MotifFinder(C=300, verbose=0).fit(X, y).motifs_
+    assert find_correlation(motif.probabilities, planted_matrix(word)) > 0.75
+    assert abs(motif.spacer.length - 4) <= 1
+
+
+def test_a_later_motif_is_not_cut():
+    words = ["TTGACGTT", "TGGAGGAAGTGTTTCTTTTA"]
+    X, y = plant_words(words, [0.6, 0.4], length=120, noise=0.15)
+    finder = MotifFinder(C=300, verbose=0).fit(X, y)
+    assert finder.width_ == pytest.approx(20, abs=1)
+    assert len(finder.motifs_) == 2
+    for word in words:
+        assert max(find_correlation(m.probabilities, planted_matrix(word)) for m in finder.motifs_) > 0.9
 
 
 def test_a_given_width_is_kept():
@@ -78,8 +128,14 @@ def test_the_extent_reaches_over_gaps_up_to_the_longest_spacer(gap):
 
 @pytest.mark.parametrize(("is_conserved", "end"), [("001", 4), ("00101", 9), ("0011", 8), ("01", 6), ("1001", 5)])
 def test_behind_a_gap_one_conserved_position_is_not_a_part(is_conserved, end):
-    table = np.array([letter == "1" for letter in "1111" + is_conserved + "0" * 20])
+    table = np.array([float(letter) for letter in "1111" + is_conserved + "0" * 20])
     assert _connect(table, 0, 4, 40) == (0, end)
+
+
+def test_behind_a_gap_weak_preferences_are_not_a_part():
+    bits = np.array([1.0] * 4 + [0.0] * 4 + [0.3, 0.3] + [0.0] * 10)
+    assert _connect(bits, 0, 4, 40) == (0, 4)
+    assert _connect(2 * bits, 0, 4, 40) == (0, 10)
 
 
 def test_sites_at_the_ends_of_sequences_count_only_letters_inside():
@@ -113,6 +169,16 @@ def test_letters_beside_sites_are_evidence_where_they_are_conserved_in_positives
     wide = extent._replace(start=0, end=12)
     assert (measure_growth(sequences, sites, is_positive, wide, 0) < 0.01) == (keep > 0)
     assert (extent.end == 12) == (keep > 0)
+
+
+def test_a_mixture_learns_the_share_and_the_letters_of_what_was_mixed():
+    rng = np.random.default_rng(5)
+    is_own = rng.random(600) < 0.4
+    letters = rng.integers(0, 4, (600, 8))
+    letters[is_own] = np.where(rng.random((is_own.sum(), 8)) < 0.8, np.arange(8) % 4, letters[is_own])
+    found = learn_mixture(np.eye(4)[letters], np.full(4, 0.25))
+    assert found.share == pytest.approx(0.4, abs=0.05)
+    np.testing.assert_allclose(0.25 * np.exp(found.log_odds), 0.05 + 0.8 * np.eye(4)[np.arange(8) % 4], atol=0.08)
 
 
 def test_evidence_without_spread_is_not_evidence():

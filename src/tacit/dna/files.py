@@ -101,6 +101,12 @@ def _iterate_records(guard: GuardedStream, dnaio: Any) -> Iterator[tuple[str, st
     path, start = guard.path, guard.first_byte()
     if not start:
         raise ValueError(f"{quote(path)} is empty; {FASTA_HINT}")
+    if start not in (b">", b"@", b"#"):
+        first = shorten(start.decode("latin-1"))
+        raise ValueError(
+            f"{quote(path)} is neither FASTA nor FASTQ: it begins with {first}; {FASTA_HINT}, and the name of a table "
+            "must end in .tsv"
+        )
     if start == b"@":
         guard.record_start = b"\n@"
     try:

@@ -149,7 +149,7 @@ def motif(
     from tacit.dna.finder.files import read_motif_input
     from tacit.dna.finder.finder import MotifFinder
     from tacit.dna.finder.known import check_known, match_known
-    from tacit.dna.finder.placement import find_doubtful_sites
+    from tacit.dna.finder.placement import describe_pair, find_doubtful_sites
     from tacit.dna.finder.shapes import describe_overlap, describe_spacer
 
     options["C"] = "auto" if options["C"] is None else options["C"]
@@ -208,9 +208,10 @@ def motif(
             run.say(f"  it {describe_spacer(one)}")
         if one.overlap is not None:
             run.say(f"  it {describe_overlap(one)}")
-    for warning in (length_warning(finder.length_area_), gc_warning(finder.gc_area_)):
-        if warning:
-            run.say(warning)
+    remarks = [describe_pair(pair, finder.width_) for pair in finder.pairs_]
+    for text in (*remarks, length_warning(finder.length_area_), gc_warning(finder.gc_area_)):
+        if text:
+            run.say(text)
     scan = f"search other sequences with: tacit scan {run.out / 'model.tacit'} SEQUENCES"
     if is_protein:
         scan = f"in Python, tacit.load({str(run.out / 'model.tacit')!r}) predicts other sequences"

@@ -56,6 +56,8 @@ def motif_p_value(
 ) -> float:
     """The p-value of a motif on held-out sequences, given other motifs, composition and lengths.
 
+    With few peptides the squares of the shares are left out: twenty more covariates would hide every motif.
+
     Parameters
     ----------
     score : (sequences,) of its best site
@@ -67,10 +69,34 @@ def motif_p_value(
     rows = min(int(is_positive.sum()), int((~is_positive).sum()))
     usable = (length for length, least in LEAST_ROWS.items() if rows >= least and alphabet.size == 4)
     longest = next(usable, 1)
-    shares = kmer_shares(sequences, longest, strands, alphabet)
-    squares = kmer_shares(sequences, 1, strands, alphabet)[:, :-1] ** 2
-    lengths = np.log(sequences.lengths)[:, None]
-    return given_p_value(score, np.hstack([shares, squares, lengths, others]), is_positive)
+    given = [kmer_shares(sequences, longest, strands, alphabet), np.log(sequences.lengths)[:, None], others]
+    if alphabet.size == 4 or rows >= LEAST_ROWS[2] * alphabet.size:
+        given.append(kmer_shares(sequences, 1, strands, alphabet)[:, :-1] ** 2)
+    return given_p_value(score, np.hstack(given), is_positive)
+
+
+def share_masks(sequences: Ragged, is_positive: Array, seed: int, alphabet: Alphabet = DNA) -> Ragged:
+    """The sequences, each also masked where one of the other class, drawn at random, is masked.
+
+    Masked letters are fewer windows, so the best one is worse. With shared masks this is so in both classes. Letters
+    that stand for several count as masked.
+
+    >>> from tacit.dna.sequences import read_sequences, write_letters
+    >>> write_letters(share_masks(read_sequences(["ACGT", "TNNA"]), np.array([True, False]), 0))
+    ['ANNT', 'TNNA']
+    """
+    is_masked = sequences.values >= alphabet.size
+    if not is_masked.any():
+        return sequences
+    rng = np.random.default_rng(seed)
+    partner = np.empty(len(sequences), np.int64)
+    for kind in (True, False):
+        partner[is_positive == kind] = rng.choice(np.flatnonzero(is_positive != kind), int((is_positive == kind).sum()))
+    of_letter = np.repeat(partner, sequences.lengths)
+    place = np.arange(is_masked.size) - np.repeat(sequences.offsets[:-1], sequences.lengths)
+    inside = place < sequences.lengths[of_letter]
+    also = inside & is_masked[sequences.offsets[of_letter] + np.where(inside, place, 0)]
+    return sequences.with_values(np.where(also, alphabet.any_code, sequences.values).astype(np.uint8))
 
 
 def length_warning(area: float) -> str:

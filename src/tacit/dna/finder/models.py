@@ -30,8 +30,8 @@ from tacit.runtime.loop import Deadline
 STRENGTHS = (300.0, 1000.0, 3000.0)
 """Values of C that are tried."""
 
-FOLDS, STARTS, STEPS = 3, 1, 40
-"""Of cross-validation: folds, k-mers that a motif starts from, and steps of a descent."""
+FOLDS, STEPS = 3, 40
+"""Of cross-validation: folds, and steps of a descent."""
 
 MAX_LEARNED_FROM = 2000
 """Sequences that cross-validation uses, at most."""
@@ -97,20 +97,18 @@ def read_widths(width: Any) -> tuple[int, int]:
 
 
 class Descent(NamedTuple):
-    """The best start of a descent: weights, objective ½‖w‖² + C · mean loss and its history; why the descent ended; the
-    objectives of all starts."""
+    """Where a descent ended: weights, objective ½‖w‖² + C · mean loss and its history; why it ended."""
 
     w: Array
     objective: float
     history: list[float]
     status: Status
-    objectives: list[float]
 
 
 def descend(
-    problem: MotifSites, sequences: Ragged, is_positive: Array, init: Sequence[Array], C: float, **limits: Any
+    problem: MotifSites, sequences: Ragged, is_positive: Array, init: Array, C: float, **limits: Any
 ) -> Descent:
-    """Learn from these weights, one start each, by `tacit.LatentLogistic`; the classes count equally.
+    """Learn from these weights by `tacit.LatentLogistic`; the classes count equally.
 
     ``limits`` are its ``max_iter``, ``n_jobs`` and ``callbacks``. After Ctrl-C, or when a callback asks to stop, the
     best so far is returned; `KeyboardInterrupt` without one.
@@ -121,18 +119,17 @@ def descend(
     >>> problem, sequences = MotifSites(7), read_sequences(X)
     >>> schema = problem.schema(sequences, y == 1)
     >>> w = start_from_kmer(schema, np.array(["ACGT".index(c) for c in "TGACTCA"]), 0)
-    >>> descend(problem, sequences, y == 1, [w], C=100.0).objective < 50
+    >>> descend(problem, sequences, y == 1, w, C=100.0).objective < 50
     True
     """
     views = problem.schema(sequences, is_positive).views
     settings = {"tol": TOLERANCE, "max_iter": MAX_STEPS, "class_weight": "balanced", "verbose": 0, **limits}
-    learner = LatentLogistic(problem, C=C, init=[views(w) for w in init], **settings)
+    learner = LatentLogistic(problem, C=C, init=[views(init)], **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # few steps are enough
         learner.fit(sequences, is_positive)
     history = [line.objective for line in learner.history_]
-    objectives = [run.objective for run in learner.runs_]
-    return Descent(learner.coef_, learner.objective_, history, learner.status_, objectives)
+    return Descent(learner.coef_, learner.objective_, history, learner.status_)
 
 
 def polish(
@@ -145,7 +142,7 @@ def polish(
     learner = LatentSVM(problem, C=C, init=hidden, tol=1e-2, n_jobs=n_jobs, verbose=0)
     learner.fit(sequences, y)
     history = [line.objective for line in learner.history_]
-    return Descent(learner.coef_, learner.objective_, history, learner.status_, [learner.objective_])
+    return Descent(learner.coef_, learner.objective_, history, learner.status_)
 
 
 def start_from_kmer(schema: Schema, letters: Array, motif: int, w: Array | None = None, height: float = 0.5) -> Array:
@@ -209,10 +206,10 @@ def _fold_loss(
     problem = make_problem(finder, 1, width)
     own, own_labels = sequences[train], labels[train]
     schema = problem.schema(own, own_labels)
-    kmers = find_enriched_kmers(own, own_labels, width, count_strands(finder), STARTS, ALPHABETS[finder.alphabet])
+    kmers = find_enriched_kmers(own, own_labels, width, count_strands(finder), 1, ALPHABETS[finder.alphabet])
     if not kmers:
         return np.inf
-    init = [start_from_kmer(schema, letters, 0) for letters in kmers]
+    init = start_from_kmer(schema, kmers[0], 0)
     found = descend(problem, own, own_labels, init, C, max_iter=STEPS, n_jobs=finder.n_jobs, callbacks=[deadline])
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt

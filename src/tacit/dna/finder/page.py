@@ -12,6 +12,7 @@ from tacit.dna.finder.evidence import gc_warning, length_warning
 from tacit.dna.finder.files import MotifInput
 from tacit.dna.finder.known import LIKENESS, Match
 from tacit.dna.finder.models import choose_lengths, count_strands
+from tacit.dna.finder.placement import describe_pair
 from tacit.dna.finder.shapes import describe_overlap, describe_spacer
 from tacit.dna.logos import logo_svg
 from tacit.report import (
@@ -192,7 +193,9 @@ def _show_places(finder: Any) -> list[Any]:
         counts = (one.together, one.expected, one.p_value)
         pairs.append((f"{one.first} and {one.second}", *counts, distance, one.at_distance, one.distance_p_value))
     caption = "Pairs of motifs in the positive sequences: sequences with both, and the distance of their starts."
-    return [*blocks, Table(columns, pairs, caption)]
+    remarks = [text for text in (describe_pair(one, finder.width_) for one in finder.pairs_) if text]
+    notices = [Notice(text[0].upper() + text[1:] + ".") for text in remarks]
+    return [*blocks, *notices, Table(columns, pairs, caption)]
 
 
 def _align_sites(own: Sequence[tuple[Any, ...]]) -> Code:

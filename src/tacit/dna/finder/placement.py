@@ -12,7 +12,7 @@ from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.ragged import Ragged
 from tacit.dna.finder.files import MotifInput
-from tacit.dna.finder.shapes import FoundMotif, Sites
+from tacit.dna.finder.shapes import LONGEST_MOTIF, FoundMotif, Sites
 from tacit.dna.motif.site_oracle import pad
 from tacit.dna.sequences import ALPHABETS, DNA, Alphabet, append_flank, read_sequences
 
@@ -24,6 +24,9 @@ SITES_PER_SEQUENCE = ("zero-or-one", "one", "any")
 
 MORE_THAN_ONE = 0.2
 """Share of the positives with a site that have several, above which sequences are said to hold any number."""
+
+FIXED_DISTANCE = 1e-3
+"""P-value of a distance below which two motifs are said to keep it."""
 
 POWER_STEP = 1e-3
 """Step of the central difference that takes the mean score from log-sums."""
@@ -236,6 +239,23 @@ def pair_motifs(
             expected = n_a * n_b / max(rows.size, 1)
             pairs.append(Pair(a + 1, b + 1, n_both, expected, p, distance, at, chance))
     return pairs
+
+
+def describe_pair(pair: Pair, width: int) -> str:
+    """A sentence about two motifs that keep one distance without an overlap; empty where they do not.
+
+    >>> print(describe_pair(Pair(1, 2, 80, 20.0, 1e-9, 14, 70, 1e-20), 10))
+    motifs 1 and 2 start 14 letters apart in 70 of the 80 sequences that hold both: perhaps one motif; try --width 24
+    """
+    is_fixed = pair.distance_p_value < FIXED_DISTANCE and 2 * pair.at_distance >= pair.together
+    if pair.distance is None or not is_fixed or abs(pair.distance) < width:
+        return ""
+    whole = width + abs(pair.distance)
+    text = (
+        f"motifs {pair.first} and {pair.second} start {abs(pair.distance)} letters apart in {pair.at_distance:,} of the"
+    )
+    text += f" {pair.together:,} sequences that hold both: perhaps one motif"
+    return text + (f"; try --width {whole}" if whole <= LONGEST_MOTIF else "")
 
 
 def find_distance(shift: Array, width: int, length: float) -> tuple[int | None, int, float]:

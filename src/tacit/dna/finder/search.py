@@ -13,8 +13,8 @@ from tacit.data.arrays import Array, checksum
 from tacit.data.parameters import is_positive, whole_number
 from tacit.data.ragged import Ragged
 from tacit.dna.finder import models, widths
-from tacit.dna.finder.evidence import motif_p_value
-from tacit.dna.finder.shapes import LONGEST_MOTIF, describe_motif, find_best_sites, find_copies
+from tacit.dna.finder.evidence import motif_p_value, share_masks
+from tacit.dna.finder.shapes import LEAST_SHARE, LONGEST_MOTIF, describe_motif, find_best_sites, find_copies
 from tacit.dna.kmers import find_enriched_kmers, find_unexplained_kmers
 from tacit.dna.motif.sites import MotifSites
 from tacit.dna.sequences import ALPHABETS
@@ -115,7 +115,7 @@ class MotifSearch:
         assert self.w is not None
         problem = models.make_problem(self.finder, len(self.p_values), self.width)
         self.schema = problem.schema(self.sequences, self.is_positive)
-        again = self._learn_from(self.sequences, self.is_positive, problem, [self.w], "all sequences", models.MAX_STEPS)
+        again = self._learn_from(self.sequences, self.is_positive, problem, self.w, "all sequences", models.MAX_STEPS)
         if self.finder.learner != "logistic" and self.ended_early is None:
             again = models.polish(problem, self.sequences, self.is_positive, again, self.C, self.finder.n_jobs)
             self._note_end(again)
@@ -129,13 +129,14 @@ class MotifSearch:
         init = [models.start_from_kmer(schema, letters, m - 1, self.w) for letters in self._find_kmers(m)]
         if not init:
             return False
-        best = self._learn(problem, init, f"motif {m}")
-        near = [objective <= best.objective * (1 + SAME_OBJECTIVE) for objective in best.objectives]
+        ends = self._learn_starts(problem, init, m)
+        near = [end.objective <= ends[0].objective * (1 + SAME_OBJECTIVE) for end in ends]
         if self.ended_early is None:
-            best = self._try_shifts(problem, schema, best, m - 1)
+            ends[0] = self._try_shifts(problem, schema, ends[0], m - 1)
+        best = ends[0]
         may_grow = self.finder.width == "auto" and not self.finder.flank  # letters of a flank look conserved
-        if m == 1 and may_grow and self.ended_early is None:
-            problem, schema, best = self._grow(problem, schema, best)
+        if may_grow and self.ended_early is None:
+            problem, schema, best = self._choose_grown(problem, schema, ends)
         if self.finder.learner != "logistic" and self.ended_early is None:
             best = models.polish(problem, self.own, self.labels, best, self.C, self.finder.n_jobs)
             self._note_end(best)
@@ -146,25 +147,65 @@ class MotifSearch:
         self.schema, self.w, self.before = schema, best.w, self.w
         return True
 
+    def _learn_starts(self, problem: MotifSites, init: list[Array], m: int) -> list[models.Descent]:
+        """Where the starts end, the lowest objective first."""
+        ends = []
+        for number, w in enumerate(init, 1):
+            ends.append(self._learn(problem, w, f"motif {m}" + f", start {number} of {len(init)}" * (len(init) > 1)))
+            if self.ended_early is not None:
+                break
+        return sorted(ends, key=lambda end: end.objective)
+
+    def _choose_grown(
+        self, problem: MotifSites, schema: Schema, ends: list[models.Descent]
+    ) -> tuple[MotifSites, Schema, models.Descent]:
+        """Grow the last motif of the best start, and the models before it with it.
+
+        Where it does not grow, another start that does may then be better: ten letters of a long motif are often not
+        better than some that only fit the training part. A start that found the same sites, shifted, is left out.
+        """
+        first = best = self._grow(problem, schema, ends[0])
+        for end in ends[1:]:
+            if first[0].width != self.width or self.ended_early is not None:
+                break
+            if not self._overlap(problem, schema, ends[0], end):
+                best = min(best, self._grow(problem, schema, end), key=lambda one: one[2].objective)
+        if best[0].width != self.width:
+            if self.w is not None:
+                before = models.make_problem(self.finder, len(self.p_values), best[0].width)
+                wider = before.schema(self.own, self.labels)
+                self.w = widths.widen(self.schema, self.w, wider, widths.Extent(0, before.width, np.zeros(0)), -1)
+                self.schema = wider
+            self.width = best[0].width
+        return best
+
+    def _overlap(self, problem: MotifSites, schema: Schema, one: models.Descent, other: models.Descent) -> bool:
+        """Whether most sites of the last motif of the other model, in positives, overlap those of the one."""
+        sites = [find_best_sites(problem, schema, found.w, self.own).of_motif(-1) for found in (one, other)]
+        first, second = (each.value[:, 0] > widths.least_score(each, self.labels) for each in sites)
+        is_near = np.abs(sites[0].start - sites[1].start)[:, 0] < problem.width
+        return int((is_near & first & second & self.labels).sum()) >= LEAST_SHARE * int((second & self.labels).sum())
+
     def _grow(
         self, problem: MotifSites, schema: Schema, best: models.Descent
     ) -> tuple[MotifSites, Schema, models.Descent]:
-        """Widen or shift the first motif over conserved letters beside its sites, while those in held-out folds are."""
+        """Widen or shift the last motif over conserved letters beside its sites, while those in held-out folds are."""
         longest = min(LONGEST_MOTIF, int(self.sequences.lengths.min()) - 1)
         for _ in range(widths.ROUNDS):
-            sites = find_best_sites(problem, schema, best.w, self.own)
+            sites = find_best_sites(problem, schema, best.w, self.own).of_motif(-1)
             extent = widths.find_extent(self.own, sites, self.labels, longest, self.alphabet)
-            if extent is None or (extent.start >= 0 and extent.end <= self.width):
+            if extent is None or (extent.start >= 0 and extent.end <= problem.width):
                 break
             p = widths.measure_growth(self.own, sites, self.labels, extent, self.seed, self.alphabet)
             if p >= widths.GROWTH_P_VALUE:
                 break
-            wider = models.make_problem(self.finder, 1, extent.width)
+            wider = models.make_problem(self.finder, problem.n_motifs, extent.width)
             wider_schema = wider.schema(self.own, self.labels)
-            found = self._learn(wider, [widths.widen(schema, best.w, wider_schema, extent)], "motif 1, wider")
+            init = widths.widen(schema, best.w, wider_schema, extent, problem.n_motifs - 1)
+            found = self._learn(wider, init, f"motif {problem.n_motifs}, wider")
             if self.ended_early is not None:
                 break
-            problem, schema, self.width = wider, wider_schema, extent.width
+            problem, schema = wider, wider_schema
             best = found._replace(history=[*best.history, *found.history])
         return problem, schema, best
 
@@ -174,7 +215,8 @@ class MotifSearch:
         It is tested given the earlier motifs, both as they are now and as they were without it. Learned together, two
         motifs may share the letters of one, and each would then seem to add to the other.
         """
-        held_out, labels = self.sequences[self.test], self.is_positive[self.test]
+        labels = self.is_positive[self.test]
+        held_out = share_masks(self.sequences[self.test], labels, self.seed, self.alphabet)
         value = find_best_sites(problem, schema, w, held_out).value
         given = value[:, :-1]
         if self.w is not None:
@@ -207,7 +249,7 @@ class MotifSearch:
             step = -1 if strength[0] < strength[-1] else 1
             table[:] = np.roll(table, step, axis=0)
             table[-1 if step == -1 else 0] = table.mean(axis=1).mean()
-            shifted = self._learn(problem, [w], f"motif {motif + 1}, shifted", models.MAX_STEPS // 2)
+            shifted = self._learn(problem, w, f"motif {motif + 1}, shifted", models.MAX_STEPS // 2)
             if self.ended_early is not None or shifted.objective >= best.objective:
                 return best
             best = shifted._replace(history=[*best.history, *shifted.history])
@@ -252,7 +294,7 @@ class MotifSearch:
             blocks["motif"] = blocks["motif"][kept]
             problem = self._keep(kept)
             w = np.concatenate([block.ravel() for block in blocks.values()])
-            self.w = self._learn(problem, [w], "without copies").w
+            self.w = self._learn(problem, w, "without copies").w
 
     def _keep(self, kept: Sequence[int]) -> MotifSites:
         """Drop all but these motifs; returns the problem of the rest, for which the caller sets `w`."""
@@ -267,16 +309,14 @@ class MotifSearch:
         """Whether the last motif is significant, given how many were tested."""
         return self.p_values[-1] * self.n_tested < float(self.finder.alpha)
 
-    def _learn(
-        self, problem: MotifSites, init: list[Array], what: str, steps: int = models.MAX_STEPS
-    ) -> models.Descent:
-        """Learn from the training part and these weights; after Ctrl-C only a few steps from the first."""
+    def _learn(self, problem: MotifSites, init: Array, what: str, steps: int = models.MAX_STEPS) -> models.Descent:
+        """Learn from the training part and these weights; after Ctrl-C only a few steps."""
         return self._learn_from(self.own, self.labels, problem, init, what, steps)
 
     def _learn_from(
-        self, sequences: Ragged, labels: Array, problem: MotifSites, init: list[Array], what: str, steps: int
+        self, sequences: Ragged, labels: Array, problem: MotifSites, init: Array, what: str, steps: int
     ) -> models.Descent:
-        limits = {"n_jobs": self.finder.n_jobs, "callbacks": [self._show_progress(what, len(init)), self.deadline]}
+        limits = {"n_jobs": self.finder.n_jobs, "callbacks": [self._show_progress(what), self.deadline]}
         if self.ended_early is None:
             try:
                 found = models.descend(problem, sequences, labels, init, self.C, max_iter=steps, **limits)
@@ -284,21 +324,17 @@ class MotifSearch:
                 return found
             except KeyboardInterrupt:
                 self.ended_early = Status.INTERRUPTED
-        return models.descend(problem, sequences, labels, init[:1], self.C, max_iter=STEPS_AFTER_INTERRUPT, **limits)
+        return models.descend(problem, sequences, labels, init, self.C, max_iter=STEPS_AFTER_INTERRUPT, **limits)
 
     def _note_end(self, found: models.Descent) -> None:
         if found.status in (Status.INTERRUPTED, Status.STOPPED):
             self.ended_early = found.status
 
-    def _show_progress(self, what: str, n_starts: int) -> Callable[[Any], None]:
-        """A callback that shows the start and its objective on the terminal."""
-        start = 0
+    def _show_progress(self, what: str) -> Callable[[Any], None]:
+        """A callback that shows the objective on the terminal."""
 
         def show(line: Any) -> None:
-            nonlocal start
-            start += line.iteration == 1
-            of_starts = f", start {start} of {n_starts}" if n_starts > 1 else ""
-            text = f"{what}{of_starts}: objective {line.objective:.5g}"
+            text = f"{what}: objective {line.objective:.5g}"
             self.progress.show(time.perf_counter() - self.began, line.iteration, text)
 
         return show

@@ -73,6 +73,10 @@ class Sites(NamedTuple):
     value: Array
     width: int
 
+    def of_motif(self, m: int) -> Sites:
+        """The sites of one motif."""
+        return Sites(self.start[:, [m]], self.strand[:, [m]], self.value[:, [m]], self.width)
+
 
 @storable
 @dataclass(frozen=True)

@@ -85,6 +85,8 @@ def files(tmp_path):
     (tmp_path / "train.tsv").write_text("-DOCSTART-\t-X-\tO\n\n" + "".join(sentences))
     (tmp_path / "new.txt").write_text("Ada met Kim. She left.\n")
     (tmp_path / "names.txt").write_text("Kim\n")
+    (tmp_path / "chinese.txt").write_text("我喜欢读书。\n", encoding="utf-8")
+    (tmp_path / "steps.csv").write_text("x\n1\n")
     return tmp_path
 
 
@@ -98,6 +100,9 @@ def test_command_tags_raw_text_by_its_characters(files, capsys):
     assert (files / "out" / "predictions.tsv").read_text().startswith("Ada\tS-person\n")
     assert main(["tag", "--model", str(files / "out/model.tacit"), "--predict", str(files / "new.txt"),
                  "--out", str(files / "again")]) == 0  # fmt: skip
+    assert main(["tag", "--model", str(files / "out/model.tacit"), "--predict", str(files / "steps.csv"),
+                 "--out", str(files / "numbers")]) == 1  # fmt: skip
+    assert "tags words" in capsys.readouterr().err
     assert (files / "again" / "predictions.ann").read_text().splitlines() == lines
 
 
@@ -119,7 +124,10 @@ def test_command_reads_the_columns_that_are_asked_for(files, capsys):
         (["--token", "word"], 1, "token"),
         (["--gazetteer", "city"], 2, "TYPE=FILE"),
         (["--gazetteer", "city=missing.txt"], 1, "missing.txt"),
+        (["--gazetteer", "city=missing.txt"], 1, "--gazetteer"),
         (["--features", "2", "--predict", "new.txt"], 1, "raw text"),
+        (["--predict", "chinese.txt"], 1, "without spaces"),
+        (["--predict", "steps.csv"], 2, "steps.csv"),
         (["--tag", "2", "--scheme", "bio"], 1, "NNP"),
     ],
 )

@@ -64,6 +64,7 @@ _TOKEN = re.compile(
 _CLITIC = re.compile(r"(?<=\w)(?:n['’]t|['’](?:s|ll|re|ve|d|m))$", re.IGNORECASE)
 _ENDS = frozenset(".!?…。！？؟۔।")
 _CLOSING = frozenset("\"'”’»)]}›“‘") | {"''"}
+_UNSPACED_SENTENCE = re.compile(r"\w[。！？]")
 _UNSPACED = ("CJK UNIFIED", "HIRAGANA", "KATAKANA", "THAI ", "LAO ", "KHMER ", "MYANMAR ")
 
 
@@ -136,9 +137,13 @@ def is_raw_text(path: Any) -> bool:
 
 
 def has_columns(path: str | os.PathLike[str]) -> bool:
-    """Whether a text file has columns: every line has a tab, or none has two words."""
-    lines = [line for _, line in TextReader(find_file(path, "a text file")).lines() if line.strip()]
-    return all("\t" in line.strip() for line in lines) or all(len(line.split()) < 2 for line in lines)
+    """Whether a text file has columns: every line has a tab, or none has two words.
+
+    A line with a word before a full stop of Chinese or Japanese is a sentence that is written without spaces.
+    """
+    lines = [line.strip() for _, line in TextReader(find_file(path, "a text file")).lines() if line.strip()]
+    has_words = all(len(line.split()) < 2 and not _UNSPACED_SENTENCE.search(line) for line in lines)
+    return all("\t" in line for line in lines) or has_words
 
 
 def stand_off(text: str, spans: Iterable[tuple[int, int, str]]) -> str:

@@ -115,6 +115,8 @@ def coref(
         resolver = CoreferenceResolver(learner, candidates=candidates, mentions=mentions or "gold", **run.settings)
         run.check_options(resolver)
     _choose_mentions(resolver, mentions, predict, is_fitted=model is not None)
+    if texts_only := [path for path in train if is_raw_text(path)]:
+        raise ValueError(f"{texts_only[0]} is raw text, without clusters to learn from; give CoNLL-2012 files as TRAIN")
     with run.writing(*train, *predict, model) as folder:
         texts = read_conll(train) if train else []
         # clusters in files to predict are never used

@@ -20,6 +20,7 @@ def test_words_are_at_their_characters_and_nothing_is_lost():
 def test_sentences_end_where_people_end_them():
     assert [words[-1] for words in split_text(TEXT).words] == [".", ".", "!", "end"]
     assert [len(part) for part in split_text("Am 3. Mai kam Hr. Koch an. Er blieb.").words] == [9, 3]
+    assert [len(part) for part in split_text("No. 5 is in Hauptstr. 7. No. That is it.").words] == [7, 2, 4]
     assert [words[0] for words in split_text("first line\nsecond line\n").words] == ["first", "second"]
     wrapped = "It was a long line of a text that somebody had wrapped at\na width of sixty. So it went on.\n"
     assert [words[0] for words in split_text(wrapped).words] == ["It", "So"]
@@ -34,6 +35,9 @@ def test_sentences_end_where_people_end_them():
         ("well-known 1,024.5 3rd", ["well-known", "1,024.5", "3rd"]),
         ("Привет, мир!", ["Привет", ",", "мир", "!"]),
         ("नमस्ते दुनिया।", ["नमस्ते", "दुनिया", "।"]),
+        ("Saat 5'te, 1990's EU:n 10:een.", ["Saat", "5'te", ",", "1990", "'s", "EU:n", "10:een", "."]),
+        ('צה"ל אמר: "לא"', ['צה"ל', "אמר", ":", '"', "לא", '"']),
+        ("en EE.UU. desde 12:30", ["en", "EE.UU.", "desde", "12:30"]),
     ],
 )
 def test_words_of_several_languages(text, words):

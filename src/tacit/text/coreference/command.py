@@ -241,7 +241,7 @@ def _training_blocks(resolver: CoreferenceResolver, facts: dict[str, Any]) -> li
     scores = resolver.held_out_
     if scores:
         n = int(scores["documents"])
-        blocks.append(Prose(f"Quality on {n} training documents, held out from a fit on the others:"))
+        blocks.append(Prose(f"Quality on {count_noun(n, 'training document')}, held out from a fit on the others:"))
         if "mention f1" in scores:
             shares = [f"{100 * scores[f'mention {name}']:.1f} %" for name in ("precision", "recall", "f1")]
             blocks.append(Facts([("mentions found: precision, recall, F1", ", ".join(shares))]))

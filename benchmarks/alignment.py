@@ -16,7 +16,7 @@ from benchmarks.harness import Page, real_data
 from tacit import LatentSVM, Links, Ragged
 from tacit.problems import Alignment
 from tacit.text import IBM1, WordPairs, alignment_scores, read_links, read_parallel, symmetrise
-from tacit.text.alignment.ibm1 import deal_folds, group_duplicates
+from tacit.text.alignment.corpus import deal_folds, group_duplicates
 from tacit.text.alignment.links import SYMMETRISATIONS
 
 FOLDS, GOLD, SIZES = 5, (0, 10, 37, 100, None), (100.0, 1000.0)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import digamma
 
 from tacit.text import IBM1
-from tacit.text.alignment.ibm1 import number_text, number_types, word_pairs_of
+from tacit.text.alignment.corpus import number_text, number_types
 
 NULL, ALPHA, ROUNDS = 0.1, 0.01, 5
 WIDEST = 100
@@ -22,8 +22,8 @@ def align(source: Any, target: Any) -> list[np.ndarray]:
     """
     types = number_types(source), number_types(target)
     text, n_target = number_text(source, target, *types), len(types[1])
-    kinds = word_pairs_of(text, n_target)
-    table = IBM1(n_iter=ROUNDS).fit(source, target).table_
+    model = IBM1(n_iter=ROUNDS).fit(source, target)
+    kinds, table = model.index_.keys, model.table_
     given, alone = table.given, table.alone
     jumps = np.exp(-np.abs(np.arange(-WIDEST, WIDEST + 1) - 1.0)) + 1e-3
     pairs = []

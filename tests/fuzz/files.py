@@ -29,7 +29,7 @@ from tacit.ranking import GlobalRanker, TransductiveRanker
 from tacit.runtime.archive import read_archive, write_archive
 from tacit.solvers import Bundle, FrankWolfe, Subgradient
 from tacit.spectral import SpectralAutomaton, SpectralHMM, SpectralTagger, WeightedAutomaton
-from tacit.text.words import RareWords
+from tacit.text.symbols import RareWords
 from tests.fuzz.draws import HUGE, Draw
 from tests.fuzz.registry import target
 

@@ -23,7 +23,7 @@ from tacit.ranking import MixtureRanker, TransductiveRanker
 from tacit.runtime.archive import HEADER, StorageError, _checksum, kind_of, read_archive, write_archive
 from tacit.solvers import Bundle, FrankWolfe, Subgradient
 from tacit.spectral import SpectralAutomaton, SpectralHMM, SpectralTagger, WeightedAutomaton
-from tacit.text.words import RareWords
+from tacit.text.symbols import RareWords
 
 X, Y = load_iris(return_X_y=True)
 WORDS = [list("ab") * k + ["c"] for k in (0, 1, 1, 2, 2, 2, 3)] * 20

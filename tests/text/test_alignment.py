@@ -21,7 +21,8 @@ from tacit.text import (
     write_links,
 )
 from tacit.text.alignment import aligner as aligner_module
-from tacit.text.alignment import ibm1
+from tacit.text.alignment import counts as counts_module
+from tacit.text.alignment.corpus import number_text
 
 WORDS = {f"s{k}": f"t{k}" for k in range(30)}
 
@@ -251,7 +252,10 @@ def test_a_long_text_is_aligned_as_well_from_a_sample(monkeypatch):
     rng = np.random.default_rng(0)
     words = [rng.choice(40, rng.integers(3, 7), replace=False) for _ in range(400)]
     source, target = ([[f"{side}{k}" for k in own] for own in words] for side in "st")
-    monkeypatch.setattr(aligner_module, "MAX_CELLS", 2000)
+    monkeypatch.setattr(aligner_module, "MAX_CELLS", 6400)
+    monkeypatch.setattr(counts_module, "BLOCK_CELLS", 500)
+    for name, most in (("MAX_COUNTED", 1200), ("MAX_KEPT", 100)):
+        monkeypatch.setattr(counts_module, name, most)
     found = [WordAligner(n_jobs=jobs, verbose=0).fit(source, target) for jobs in (1, 2)]
     gold = [[(i, i) for i in range(len(own))] for own in words]
     assert alignment_scores(list(found[0].links_), gold).error_rate < 0.02
@@ -266,10 +270,55 @@ def test_the_sample_of_a_long_text_has_the_sentence_pairs_with_links(monkeypatch
     assert rows.size == 9
 
 
-def test_word_pairs_of_a_text_are_those_that_occur_together(monkeypatch):
-    monkeypatch.setattr(ibm1, "BLOCK_CELLS", 3)
-    text = ibm1.number_text([["a", "b"], ["b"]], [["x"], ["y", "x"]], {"a": 0, "b": 1}, {"x": 0, "y": 1})
-    assert ibm1.word_pairs_of(text, 2).tolist() == [0, 2, 3]
+def test_word_pairs_of_a_text_are_counted_by_sentence_pair(monkeypatch):
+    monkeypatch.setattr(counts_module, "BLOCK_CELLS", 3)
+    types = {"a": 0, "b": 1}, {"x": 0, "y": 1}
+    text = number_text([["a", "b"], ["b", "b"]], [["x"], ["y", "x", "x"]], *types)
+    index, counts = counts_module.count_word_pairs(text, 2, 2)
+    assert index.keys.tolist() == [0, 2, 3]
+    assert index.find(np.array([0, 0, 1, 1, -1]), np.array([0, 1, 0, 1, 1])).tolist() == [0, -1, 1, 2, -1]
+    assert [own.tolist() for own in counts] == [[1, 2], [2, 1], [1, 2, 1]]
+    swapped, order = index.swap()
+    assert swapped.keys.tolist() == [0, 1, 3]
+    assert index.keys[order].tolist() == [0, 2, 3]
+
+
+def test_word_pairs_of_a_long_text_are_those_that_may_be_translations(monkeypatch):
+    source, target, _ = parallel_text(200)
+    types = ({word: k for k, word in enumerate(WORDS)}, {word: k for k, word in enumerate(WORDS.values())})
+    text = number_text(source, target, *types)
+    index, counts = counts_module.count_word_pairs(text, 30, 30)
+    for name, most in (("BLOCK_CELLS", 300), ("MAX_COUNTED", 500), ("MAX_KEPT", 0), ("MIN_ASSOCIATION", 0.6)):
+        monkeypatch.setattr(counts_module, name, most)
+    few, own = counts_module.count_word_pairs(text, 30, 30)
+    assert (index.keys.size, few.keys.size) > (500, 30)
+    position = index.find(*np.divmod(few.keys, 30))
+    assert (own.together <= counts.together[position]).all()  # those that were dropped on the way begin anew
+    both = np.arange(30), np.arange(30)
+    translations = index.find(*both)
+    is_frequent = counts.source >= 20
+    np.testing.assert_array_equal(
+        own.together[few.find(*both)[is_frequent]], counts.together[translations[is_frequent]]
+    )
+    source_words, target_words = np.divmod(few.keys, 30)
+    assert (own.together >= 0.6 * np.sqrt(own.source[source_words] * own.target[target_words])).all()
+
+
+def test_equal_words_of_a_file_are_one_object(tmp_path):
+    (tmp_path / "text").write_text("la maison ||| the house\nla fleur ||| the house\n")
+    source, target = read_parallel(tmp_path / "text")
+    assert source[0][0] is source[1][0]
+    assert target[0][1] is target[1][1]
+
+
+def test_wrong_gold_links_are_named_as_the_file_counts(tmp_path, capsys):
+    (tmp_path / "text").write_text("a b ||| c d\n" * 8)
+    (tmp_path / "gold").write_text("0-5\n")
+    given = ["align", str(tmp_path / "text"), "--gold", str(tmp_path / "gold"), "--pharaoh", "--out"]
+    assert main([*given, str(tmp_path / "out")]) == 1
+    message = capsys.readouterr().err
+    assert str(tmp_path / "gold") in message
+    assert "word 5, counted from 0" in message
 
 
 def test_pharaoh_files_count_from_0(tmp_path):

@@ -20,6 +20,7 @@ def test_words_are_at_their_characters_and_nothing_is_lost():
 def test_sentences_end_where_people_end_them():
     assert [words[-1] for words in split_text(TEXT).words] == [".", ".", "!", "end"]
     assert [len(part) for part in split_text("Am 3. Mai kam Hr. Koch an. Er blieb.").words] == [9, 3]
+    assert [len(part) for part in split_text("No. 5 is in Hauptstr. 7. No. That is it.").words] == [7, 2, 4]
     assert [words[0] for words in split_text("first line\nsecond line\n").words] == ["first", "second"]
     wrapped = "It was a long line of a text that somebody had wrapped at\na width of sixty. So it went on.\n"
     assert [words[0] for words in split_text(wrapped).words] == ["It", "So"]
@@ -34,6 +35,9 @@ def test_sentences_end_where_people_end_them():
         ("well-known 1,024.5 3rd", ["well-known", "1,024.5", "3rd"]),
         ("Привет, мир!", ["Привет", ",", "мир", "!"]),
         ("नमस्ते दुनिया।", ["नमस्ते", "दुनिया", "।"]),
+        ("Saat 5'te, 1990's EU:n 10:een.", ["Saat", "5'te", ",", "1990", "'s", "EU:n", "10:een", "."]),
+        ('צה"ל אמר: "לא"', ['צה"ל', "אמר", ":", '"', "לא", '"']),
+        ("en EE.UU. desde 12:30", ["en", "EE.UU.", "desde", "12:30"]),
     ],
 )
 def test_words_of_several_languages(text, words):
@@ -85,6 +89,8 @@ def files(tmp_path):
     (tmp_path / "train.tsv").write_text("-DOCSTART-\t-X-\tO\n\n" + "".join(sentences))
     (tmp_path / "new.txt").write_text("Ada met Kim. She left.\n")
     (tmp_path / "names.txt").write_text("Kim\n")
+    (tmp_path / "chinese.txt").write_text("我喜欢读书。\n", encoding="utf-8")
+    (tmp_path / "steps.csv").write_text("x\n1\n")
     return tmp_path
 
 
@@ -98,6 +104,9 @@ def test_command_tags_raw_text_by_its_characters(files, capsys):
     assert (files / "out" / "predictions.tsv").read_text().startswith("Ada\tS-person\n")
     assert main(["tag", "--model", str(files / "out/model.tacit"), "--predict", str(files / "new.txt"),
                  "--out", str(files / "again")]) == 0  # fmt: skip
+    assert main(["tag", "--model", str(files / "out/model.tacit"), "--predict", str(files / "steps.csv"),
+                 "--out", str(files / "numbers")]) == 1  # fmt: skip
+    assert "tags words" in capsys.readouterr().err
     assert (files / "again" / "predictions.ann").read_text().splitlines() == lines
 
 
@@ -119,7 +128,10 @@ def test_command_reads_the_columns_that_are_asked_for(files, capsys):
         (["--token", "word"], 1, "token"),
         (["--gazetteer", "city"], 2, "TYPE=FILE"),
         (["--gazetteer", "city=missing.txt"], 1, "missing.txt"),
+        (["--gazetteer", "city=missing.txt"], 1, "--gazetteer"),
         (["--features", "2", "--predict", "new.txt"], 1, "raw text"),
+        (["--predict", "chinese.txt"], 1, "without spaces"),
+        (["--predict", "steps.csv"], 2, "steps.csv"),
         (["--tag", "2", "--scheme", "bio"], 1, "NNP"),
     ],
 )

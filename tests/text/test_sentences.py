@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.svm import LinearSVC
 
 import tacit
 from tacit import LatentSVM, Ragged
@@ -145,6 +146,22 @@ def test_known_sentences_teach_which_sentences_to_choose():
     taught = finder.fit(texts[:40], y[:40], hidden).reasons(texts[40:])
     right = np.mean([own.reasons[0].position == place[0] for own, place in zip(taught, known[40:], strict=True)])
     assert right > 0.9
+
+
+def test_weights_of_sentences_are_the_mean_over_words_that_occur_and_over_sentences_with_them():
+    rng = np.random.default_rng(0)
+    words = [f"w{k}" for k in range(12)]
+    texts = [[" ".join(rng.choice(words, 4)) for _ in range(rng.integers(1, 5))] for _ in range(30)]
+    y = rng.choice(["+", "-"], 30)
+    for budget in ("sentences", "words"):
+        finder = ReasonFinder(budget=budget, verbose=0)
+        X = finder.vectors(texts)
+        counts = np.array([[sum(word in own.split() for own in text) for word in finder.words_] for text in texts])
+        rows = counts * finder.idf_
+        other = LinearSVC(C=1.0, random_state=0).fit(rows / np.linalg.norm(rows, axis=1)[:, None], y).coef_[0]
+        weights = rng.standard_normal(len(finder.words_))
+        expected = (weights + other / np.linalg.norm(other) * np.linalg.norm(weights)) / 2
+        assert np.allclose(finder._average_by_counts(X, y, weights), expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("hidden", [[[0]], [[9], None], [[0, 0], None], [0, 1], [[-1], None]])

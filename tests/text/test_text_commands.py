@@ -8,6 +8,7 @@ import pytest
 import tacit
 from tacit.cli import main
 from tacit.text import alignment_scores, read_links
+from tacit.text.sentences.command import compare_held_out
 from tests.chromium import needs_chromium, open_page
 from tests.closing import check_closing
 from tests.text.test_alignment import parallel_text
@@ -121,6 +122,8 @@ def test_reasons_writes_the_decisive_sentences(reasoned):
     assert lines[30]["predicted"] == "good"
     assert lines[30]["label"] is None
     assert lines[31]["reasons"] == []
+    held_out = json.loads((reasoned / "run.json").read_text())["held_out"]
+    assert compare_held_out(held_out) in (reasoned / "report.html").read_text()
     assert tacit.load(reasoned / "model.tacit").predict(["How dull!"]).tolist() == ["bad"]
 
 

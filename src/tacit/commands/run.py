@@ -286,7 +286,7 @@ class CommandRun:
         ]
         text = " ".join([*notes, "run.json has all options, versions and checksums."])
         again = Section("How to do it again", [*command, Facts(facts), Prose(text)])
-        verdict = f"{found}; {quality}."
+        verdict = f"{found}; {quality}".rstrip(".") + "."
         page = replace(page, verdict=verdict[:1].upper() + verdict[1:], sections=[*page.sections, again])
         folder.write_text(REPORT, render(page))
 

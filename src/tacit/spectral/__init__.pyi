@@ -6,6 +6,6 @@ from tacit.spectral.next_symbol import NextSymbol as NextSymbol
 from tacit.spectral.spectral_automaton import SpectralAutomaton as SpectralAutomaton
 from tacit.spectral.spectral_hmm import SpectralHMM as SpectralHMM
 from tacit.spectral.tagger.spectral_tagger import SpectralTagger as SpectralTagger
-from tacit.text.words import FeatureClusters as FeatureClusters
-from tacit.text.words import HashedSymbols as HashedSymbols
-from tacit.text.words import RareWords as RareWords
+from tacit.text.symbols import FeatureClusters as FeatureClusters
+from tacit.text.symbols import HashedSymbols as HashedSymbols
+from tacit.text.symbols import RareWords as RareWords

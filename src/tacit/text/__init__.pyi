@@ -13,11 +13,11 @@ from tacit.text.coreference.pairs import mention_pairs as mention_pairs
 from tacit.text.coreference.scores import CoreferenceScores as CoreferenceScores
 from tacit.text.coreference.scores import Score as Score
 from tacit.text.coreference.scores import coreference_scores as coreference_scores
+from tacit.text.document_files import read_conll as read_conll
+from tacit.text.document_files import read_json as read_json
+from tacit.text.document_files import write_conll as write_conll
+from tacit.text.document_files import write_json as write_json
 from tacit.text.documents import Document as Document
-from tacit.text.documents import read_conll as read_conll
-from tacit.text.documents import read_json as read_json
-from tacit.text.documents import write_conll as write_conll
-from tacit.text.documents import write_json as write_json
 from tacit.text.entities import Entity as Entity
 from tacit.text.entities import EntityScore as EntityScore
 from tacit.text.entities import EntityScores as EntityScores

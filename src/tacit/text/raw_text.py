@@ -19,10 +19,14 @@ from tacit.data.text_files import TextReader
 _EN = """mr mrs ms messrs mme mlle dr prof rev hon gen col maj capt lt sgt cmdr gov sen rep pres st ste mt ft jr sr esq
 vs viz cf al etc approx dept est fig figs vol vols pp ed eds corp inc ltd co bros univ jan feb aug sept oct nov dec"""
 _DE = "bzw ca dipl evtl fr frl ggf hr hrn inkl ing nr sog str tel usw vgl zzgl abs allg bd geb gest jh mio mrd"
-_OTHERS = """mm av env chap sra srta ud uds avda pág núm sig sigg dott ecc exmo exma dra blz bijv dhr mevr mw enz jhr"""
+_OTHERS = """mm av env chap sra srta ud uds avda pág núm sig sigg dott ecc exmo exma dra blz bijv dhr mevr mw enz jhr
+esim ks milj ym yms jne vrt cad mah sok bkz örn"""
 
 ABBREVIATIONS = frozenset(f"{_EN} {_DE} {_OTHERS}".split())
 """Words before a full stop that belongs to them and does not end a sentence, in lower case."""
+
+BEFORE_NUMBERS = frozenset(["no", "nos", "nr", "n", "nro", "kl", "klo", "s", "p", "c", "núm", "№", "art", "par"])
+"""Words before a full stop that belongs to them where a number follows: "No. 5"."""
 
 _MONTHS = "januar februar märz april mai juni juli august september oktober november dezember"
 MONTHS = frozenset(_MONTHS.split())
@@ -52,8 +56,10 @@ _TOKEN = re.compile(
             r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
             r"[@#]\w+",  # names and topics of messages
             r"[:;=8][-o*']?[)(\]\[DPp/\\|3](?!\w)|<3",  # emoticons
-            rf"(?:{_WORD}\.){{2,}}",  # U.S., e.g.
-            r"\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th|s)?(?!\w)",
+            rf"(?:{_WORD}\.){{2,}}|(?:[A-Z]{{2}}\.){{2,}}",  # U.S., e.g., EE.UU.
+            r"\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th|s)?(?!\w)(?:(?:['’]|:(?=[^\W\d]))\w+)?",  # 5'te, 10:een
+            r"[A-ZÅÄÖ]+:[a-zåäö]{1,4}(?!\w)",  # EU:n
+            r"[\u05d0-\u05ea]+[\"״][\u05d0-\u05ea](?![\u05d0-\u05ea])",  # initials with gershayim
             rf"\w{_LETTER}*(?:[-'’‑·]\w{_LETTER}*)*",  # words, with hyphens and apostrophes
             r"['’](?:s|S|ll|LL|re|RE|ve|VE|d|D|m|M|em|tis|twas)(?!\w)",
             r"\.{2,}|…+|[!?]{2,}|-{2,}|—|``|''|<<+|>>+",
@@ -64,6 +70,7 @@ _TOKEN = re.compile(
 _CLITIC = re.compile(r"(?<=\w)(?:n['’]t|['’](?:s|ll|re|ve|d|m))$", re.IGNORECASE)
 _ENDS = frozenset(".!?…。！？؟۔।")
 _CLOSING = frozenset("\"'”’»)]}›“‘") | {"''"}
+_UNSPACED_SENTENCE = re.compile(r"\w[。！？]")
 _UNSPACED = ("CJK UNIFIED", "HIRAGANA", "KATAKANA", "THAI ", "LAO ", "KHMER ", "MYANMAR ")
 
 
@@ -88,7 +95,7 @@ def split_text(text: str) -> RawText:
     Rules are for languages that separate words by spaces and end sentences with ``. ! ? …`` or their Greek, Arabic and
     Indic counterparts. Contractions are split as in the Penn Treebank (``do n't``, ``she 's``), elisions after their
     apostrophe (``l' eau``). Abbreviations are known for English and German, and a few for French, Spanish, Italian,
-    Portuguese and Dutch. An empty line ends a sentence. So does the end of a line, unless the line has the width of
+    Portuguese, Dutch, Finnish and Turkish. An empty line ends a sentence. So does the end of a line, unless the line has the width of
     wrapped text, 50 to 100 characters. Chinese, Japanese, Thai, Lao, Khmer and Burmese are refused.
 
     >>> raw = split_text("Dr. Grey didn't wait. She left at 5 p.m.!")
@@ -136,9 +143,13 @@ def is_raw_text(path: Any) -> bool:
 
 
 def has_columns(path: str | os.PathLike[str]) -> bool:
-    """Whether a text file has columns: every line has a tab, or none has two words."""
-    lines = [line for _, line in TextReader(find_file(path, "a text file")).lines() if line.strip()]
-    return all("\t" in line.strip() for line in lines) or all(len(line.split()) < 2 for line in lines)
+    """Whether a text file has columns: every line has a tab, or none has two words.
+
+    A line with a word before a full stop of Chinese or Japanese is a sentence that is written without spaces.
+    """
+    lines = [line.strip() for _, line in TextReader(find_file(path, "a text file")).lines() if line.strip()]
+    has_words = all(len(line.split()) < 2 and not _UNSPACED_SENTENCE.search(line) for line in lines)
+    return all("\t" in line for line in lines) or has_words
 
 
 def stand_off(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
@@ -207,10 +218,12 @@ def _split_token(text: str, start: int, end: int) -> list[tuple[int, int]]:
 def _join_full_stops(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Abbreviations and initials with their full stop as one token."""
     joined: list[tuple[int, int]] = []
-    for start, end in tokens:
+    for position, (start, end) in enumerate(tokens):
         if joined and text[start:end] == "." and joined[-1][1] == start:
             word = text[joined[-1][0] : start]
-            if word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I"):
+            has_number = position + 1 < len(tokens) and text[tokens[position + 1][0]].isdigit()
+            is_short = word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I")
+            if is_short or (has_number and (word.lower() in BEFORE_NUMBERS or word.lower().endswith("str"))):
                 joined[-1] = (joined[-1][0], end)
                 continue
         joined.append((start, end))

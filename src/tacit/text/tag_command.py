@@ -103,7 +103,7 @@ def tag(
 
     if n_asked is not None and wanted is None:
         raise click.UsageError("--ask chooses among the sentences of --predict; give that, too")
-    is_csv = any(path is not None and _is_csv(path) for path in (train, wanted, test))
+    is_csv = _check_kinds([path for path in (train, test, wanted) if path is not None])
     columns: dict[str, Any] = {"features": _split(features) or None, "sequence": sequence}
     if is_csv:
         for name, value in (("--token", token), ("--unlabelled", unlabelled), ("--gazetteer", gazetteer)):
@@ -117,7 +117,7 @@ def tag(
         columns = {"token": _column("--token", token), "extra": [_column("--features", c) for c in _split(features)]}
     if model is not None:
         inputs = {"TRAIN": train, "--test": test, "--unlabelled": unlabelled, "--gazetteer": gazetteer}
-        _tag_new(run, model, inputs, wanted, lambda path: _read_new(path, tag_column, columns, is_csv))
+        _tag_new(run, model, inputs, wanted, is_csv, lambda path: _read_new(path, tag_column, columns, is_csv))
         return
     if train is None:
         raise click.UsageError("Missing argument 'TRAIN': tagged sentences to learn from; or give --model")
@@ -177,6 +177,16 @@ class Words(NamedTuple):
     words: list[Any]
     raw: RawText | None = None
     names: list[str] | None = None
+
+
+def _check_kinds(paths: list[Path]) -> bool:
+    """Whether the files have numbers (.csv); refuse a mixture of numbers and words."""
+    numbers, words = ([path for path in paths if _is_csv(path) is kind] for kind in (True, False))
+    if numbers and words:
+        raise click.UsageError(
+            f"{numbers[0]} has sequences of numbers and {words[0]} has words; give files of one kind (numbers in .csv)"
+        )
+    return bool(numbers)
 
 
 def _is_csv(path: Path) -> bool:
@@ -263,7 +273,7 @@ def _gazetteer_files(given: tuple[str, ...]) -> dict[str, Path]:
             raise click.UsageError(f"--gazetteer must be TYPE=FILE, such as city=cities.txt, got {text!r}")
         if kind in found:
             raise click.UsageError(f"--gazetteer has two files of the type {kind!r}; join them")
-        found[kind] = INPUT_FILE.convert(path, None, None)
+        found[kind] = INPUT_FILE.convert(path, click.Option(["--gazetteer"]), None)
     return found
 
 
@@ -275,28 +285,40 @@ def _read_names(path: Path) -> list[str]:
 
 
 def _tag_new(
-    run: CommandRun, model: Path, inputs: dict[str, Any], wanted: Path | None, read: Callable[[Path], Words]
+    run: CommandRun,
+    model: Path,
+    inputs: dict[str, Any],
+    wanted: Path | None,
+    is_csv: bool,
+    read: Callable[[Path], Words],
 ) -> None:
-    """Tag words by the model of an earlier run."""
+    """Tag words or time steps by the model of an earlier run."""
+    from tacit.text.steps import StepFeatures
     from tacit.text.tagger import Tagger
 
     tagger = load_model(model, Tagger, inputs)
     if wanted is None:
         raise click.UsageError("--model must have words to tag; give --predict FILE")
+    if isinstance(tagger.features_, StepFeatures) is not is_csv:
+        kinds = ("words", "numbers of a .csv file") if is_csv else ("numbers of a .csv file", "words")
+        raise ValueError(
+            f"{model} tags {kinds[0]}, but {wanted} has {kinds[1]}; give the model of an earlier run on such"
+        )
     with run.writing(model, wanted) as folder:
         others = read(wanted)
         words = others.words
         tags = _write_tags(folder, others, tagger)
         counts = Counter(tag for own in tags for tag in own)
         n_words = sum(counts.values())
-        facts = Facts([("words of", f"{wanted}: {len(words):,} sentences, {n_words:,} words"), ("model", str(model))])
+        unit, group = ("time step", "sequence") if is_csv else ("word", "sentence")
+        size = f"{count_noun(len(words), group)}, {count_noun(n_words, unit)}"
+        facts = Facts([("tagged", f"{wanted}: {size}"), ("model", str(model))])
         rows = [(tag, count, f"{count / n_words:.1%}") for tag, count in counts.most_common()]
-        heads = [Column("tag"), Column("words", True), Column("share", True)]
+        heads = [Column("tag"), Column(f"{unit}s", True), Column("share", True)]
         note = Prose("Nothing was learned in this run. The report of the run that learned the model has its quality.")
         sections = [Section("What was found", [facts, note]), Section("Tags", [Table(heads, rows)])]
-        found, quality = f"tags of {count_noun(n_words, 'word')}", f"quality: see the report beside {model}"
-        page = Page("Tags of words", f"{n_words:,} words", sections=sections)
-        run.write_report(folder, page, found, quality)
+        found, quality = f"tags of {count_noun(n_words, unit)}", f"quality: see the report beside {model}"
+        run.write_report(folder, Page(f"Tags of {unit}s", size, sections=sections), found, quality)
         run.record(words=n_words, tags=dict(counts))
     run.finish(found, quality, f"open {run.out / 'predictions.tsv'}")
 

@@ -17,7 +17,7 @@ from tacit.learners.application import Application
 from tacit.problems import Alignment
 from tacit.runtime import Status
 from tacit.runtime.blocks import map_threads
-from tacit.text.alignment.ibm1 import deal_folds, group_duplicates, read_both, split_blocks
+from tacit.text.alignment.corpus import deal_folds, group_duplicates, read_both, split_blocks
 from tacit.text.alignment.links import AlignmentScores, Links, alignment_scores, check_links
 from tacit.text.alignment.word_pairs import NAMES, WordPairs
 
@@ -32,6 +32,9 @@ TEST_FOLDS = 5
 MAX_CELLS = 1 << 20
 """The most word pairs of a text of which all sentence pairs are learned from. Of a longer text, tables of translations
 are from all of it but a sample, and the model is learned from the sample."""
+
+MIN_SIZE = 64
+"""A short sentence pair counts as so many word pairs: pairing sentences anew takes the square of their number."""
 
 MAX_WEAK_SHARE = 3.0
 """The largest share of the loss of sentence pairs without links, relative to those with links."""
@@ -104,7 +107,7 @@ class WordAligner(Application):
         if len(used) < MIN_PAIRS:
             raise ValueError(f"only {len(used)} sentence pairs have words on both sides; give {MIN_PAIRS} or more")
         own, text = [links[i] for i in used], ([sources[i] for i in used], [targets[i] for i in used])
-        sizes = np.array([len(s) * len(t) for s, t in zip(*text, strict=True)])
+        sizes = np.array([max(len(s) * len(t), MIN_SIZE) for s, t in zip(*text, strict=True)])
         is_large = int(sizes.sum()) > MAX_CELLS
         rows = np.arange(len(used)) if not is_large else self._sample(sizes, own)
         pairs, X = self._features(text, rows)
@@ -157,10 +160,11 @@ class WordAligner(Application):
         pairs = self._restore_features()
         sizes = np.array([len(sources[i]) * len(targets[i]) for i in used])
         blocks = [used[a:b] for a, b in split_blocks(sizes, MAX_CELLS // 8)]
-        tables = map_threads(
-            lambda rows: pairs.transform([sources[i] for i in rows], [targets[i] for i in rows]), blocks, self.n_jobs
-        )
-        parts = [self._align(X) for X in tables]
+
+        def align(rows: list[int]) -> tuple[Ragged, Array]:
+            return self._align(pairs.transform([sources[i] for i in rows], [targets[i] for i in rows]))
+
+        parts = list(map_threads(align, blocks, self.n_jobs))
         found = Ragged.concatenate([links for links, _ in parts])
         links = _insert_empty(found, used, len(sources))
         return links, links.with_values(np.concatenate([scores for _, scores in parts]))
@@ -172,7 +176,7 @@ class WordAligner(Application):
         """Fit a model to these sentence pairs, with or without links, and to mismatched ones."""
         y: list[Any] = [1 if gold[i] is None else gold[i] for i in rows]
         is_gold = np.array([gold[i] is not None for i in rows])
-        data = Ragged.concatenate([X[rows], wrong])
+        data = Ragged.concatenate([X if rows.size == len(X) else X[rows], wrong])
         weights, total = self.sample_weights(data, is_gold, len(wrong))
         model = LatentSVM(
             Alignment(wrong_link=self.wrong_link),

@@ -67,7 +67,7 @@ def align(
     translations from re-paired sentences. A gold file has links i-j (sure) and ipj (possible). Writes links.txt (a line
     of links i-j per sentence pair, words counted from 1), report.html, model.tacit and run.json.
     """
-    from tacit.text import format_links, read_links, read_parallel
+    from tacit.text import format_links, read_parallel
     from tacit.text.alignment.aligner import WordAligner
 
     first = 0 if pharaoh else 1
@@ -75,7 +75,7 @@ def align(
     run.check_options(aligner)
     with run.writing(source, target, gold, model) as folder:
         sources, targets = read_parallel(source, target)
-        known = None if gold is None else _fill(read_links(gold, first), len(sources), gold)
+        known = None if gold is None else _read_gold(gold, first, sources, targets)
         if model is None:
             run.note(f"{len(sources)} sentence pairs: learning")
             aligner.fit(sources, targets, known)
@@ -98,10 +98,15 @@ def align(
     run.finish(found, quality, f"open {run.out / 'report.html'}; the links are in {run.out / 'links.txt'}")
 
 
-def _fill(links: list[Any], n: int, path: Path) -> list[Any]:
+def _read_gold(path: Path, first: int, sources: Any, targets: Any) -> list[Any]:
     """Gold links of all sentence pairs, None where a line is empty or missing."""
+    from tacit.text import read_links
+    from tacit.text.alignment.links import check_links
+
+    links, n = read_links(path, first), len(sources)
     if len(links) > n:
         raise ValueError(f"{path} has {len(links)} lines for {n} sentence pairs; give at most one line per pair")
+    check_links(links, sources[: len(links)], targets[: len(links)], str(path), first)
     return [own if len(own.possible) else None for own in links] + [None] * (n - len(links))
 
 

@@ -7,7 +7,6 @@ sentence pairs are split into folds, and each fold is described by tables from t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,29 +14,29 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array
-from tacit.data.kernels import kernel
 from tacit.data.parameters import random_numbers, shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.specs import check_parameters, estimator, parameter, whole
 from tacit.runtime.blocks import map_threads
-from tacit.text.alignment import ibm1
-from tacit.text.alignment.ibm1 import IBM1, Cells, Text, Translations, number_types, read_pairs_of_sentences
+from tacit.text.alignment.corpus import (
+    Cells,
+    Text,
+    deal_folds,
+    group_duplicates,
+    lay_out,
+    number_text,
+    number_types,
+    read_pairs_of_sentences,
+)
+from tacit.text.alignment.counts import WordPairCounts, WordPairIndex, count_word_pairs, index_word_pairs
+from tacit.text.alignment.ibm1 import IBM1, Translations
+from tacit.text.alignment.spelling import SPELLING, compare_spelling
 
 POSTERIORS = ("forward", "backward", "both ways", "stems forward", "stems backward", "stems both ways", "joint")
 RANKS = ("best of row and column", "rank", "neighbours", "neighbour of stems", "Dice", "Dice of stems")
 COUNTS = ("source unseen", "target unseen", "both rare", "frequency difference")
 TABLE_FEATURES = (*POSTERIORS, *RANKS, *COUNTS)
 """Features from translation tables and counts, which are cross-fitted."""
-
-WORD_KINDS = ("both digits", "both punctuation", "one punctuation")
-SPELLING = ("edit distance", "common prefix", "identical", "identical and long", *WORD_KINDS)
-"""What `compare_spelling` measures."""
-
-MAX_LETTERS = 40
-"""Letters of a word that are compared; what is longer is an address rather than a word."""
-
-LONG = 4
-"""Letters from which on two identical words are unlikely by chance."""
 
 STEM_LETTERS = 4
 """Letters of a word that count as its stem."""
@@ -49,6 +48,7 @@ NAMES = (*TABLE_FEATURES, *SPELLING, "spelling if rare", *POSITIONS)
 """All features, in their order."""
 
 _VOCABULARIES = ("source_types_", "target_types_", "source_stems_", "target_stems_")
+_TABLES = ("words", "stems")
 
 
 @estimator
@@ -87,17 +87,17 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
         sources, targets = read_pairs_of_sentences(source, target)
         rng = np.random.default_rng(int(random_numbers(self.random_state).randint(2**31)))
         self.source_types_, self.target_types_ = number_types(sources), number_types(targets)
-        self.source_stems_, self.target_stems_ = number_types(_stems(sources)), number_types(_stems(targets))
-        self.groups_ = ibm1.group_duplicates(sources, targets)
+        words = number_text(sources, targets, self.source_types_, self.target_types_)
+        self.source_stems_, of_source = _number_stems(self.source_types_)
+        self.target_stems_, of_target = _number_stems(self.target_types_)
+        stems = words._replace(source=of_source[words.source], target=of_target[words.target])
+        self.groups_ = group_duplicates(sources, targets)
         self.feature_names_ = list(NAMES)
         folds = min(int(self.folds), int(self.groups_.max()) + 1)
         folds = folds if folds >= 2 else 0
-        self.fold_ = ibm1.deal_folds(self.groups_, folds, rng) if folds else np.zeros(len(sources), dtype=np.int64)
+        self.fold_ = deal_folds(self.groups_, folds, rng) if folds else np.zeros(len(sources), dtype=np.int64)
         self._sentences, self._rng = (sources, targets), rng
-        texts = [
-            ibm1.number_text(sources, targets, self.source_types_, self.target_types_),
-            ibm1.number_text(_stems(sources), _stems(targets), self.source_stems_, self.target_stems_),
-        ]
+        texts = [words, stems]
         self._tables = [self._learn([text.where(self.fold_ != fold) for text in texts]) for fold in range(folds)]
         self._whole = self._learn(texts)
         return self
@@ -111,7 +111,7 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
         """Describe other sentence pairs; `transform_mismatched` and `describe` are then about them."""
         X = self.transform(source, target)
         self._sentences = read_pairs_of_sentences(source, target)
-        self.groups_, self.fold_ = ibm1.group_duplicates(*self._sentences), np.zeros(len(X), dtype=np.int64)
+        self.groups_, self.fold_ = group_duplicates(*self._sentences), np.zeros(len(X), dtype=np.int64)
         return X
 
     def transform_mismatched(self, per_pair: int = 1) -> tuple[Ragged, Array]:
@@ -156,10 +156,7 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
         """What `transform` needs, as lists and arrays, for `restore_tables`."""
         check_is_fitted(self)
         words = {name: list(getattr(self, name)) for name in _VOCABULARIES}
-        return words | {
-            part: {name: value for name, value in table._asdict().items() if name != "n_target"}
-            for part, table in self._whole._asdict().items()
-        }
+        return words | {name: _export(table) for name, table in zip(_TABLES, self._whole, strict=True)}
 
     def restore_tables(self, given: Any) -> WordPairs:
         """Check exported tables, which may be from a file, and make them ready to `transform`."""
@@ -171,14 +168,8 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"{name} of the tables must be a list of words, got {shorten(words)}")
             setattr(self, name, {word: number for number, word in enumerate(words)})
             sizes.append(len(words))
-        n_source, n_target, n_source_stems, n_target_stems = sizes
-        shapes = (n_source, n_target), (n_source_stems, n_target_stems)
-        parts: list[Any] = []
-        for (first, second), names in zip(shapes, (_Tables._fields[:3], _Tables._fields[3:]), strict=True):
-            parts.append(Translations(**_read_table(given[names[0]], first * second, first, second), n_target=second))
-            parts.append(Translations(**_read_table(given[names[1]], first * second, second, first), n_target=first))
-            parts.append(_Counts(**_read_table(given[names[2]], first * second, first, second)))
-        self._whole, self._tables = _Tables(*parts), []
+        tables = [_restore(given[name], *sizes[2 * k : 2 * k + 2]) for k, name in enumerate(_TABLES)]
+        self._whole, self._tables = (tables[0], tables[1]), []
         self.feature_names_ = list(NAMES)
         return self
 
@@ -197,35 +188,33 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
 
     def _lay_out(self, source: list[list[str]], target: list[list[str]]) -> _Layout:
         return _Layout(
-            ibm1.lay_out(source, target, self.source_types_, self.target_types_),
-            ibm1.lay_out(_stems(source), _stems(target), self.source_stems_, self.target_stems_),
+            lay_out(source, target, self.source_types_, self.target_types_),
+            lay_out(_stems(source), _stems(target), self.source_stems_, self.target_stems_),
         )
 
-    def _learn(self, texts: list[Text]) -> _Tables:
-        """The tables of words and of stems; each is one task, for threads."""
+    def _learn(self, texts: list[Text]) -> tuple[_Table, _Table]:
+        """The tables of words and of stems; each direction is one task, for threads."""
         model = self._model()
-        sizes = (len(self.source_types_), len(self.target_types_)), (len(self.source_stems_), len(self.target_stems_))
-        tasks: list[Any] = []
-        for text, (n_source, n_target) in zip(texts, sizes, strict=True):
-            tasks += [
-                (model.learn, text, n_source, n_target),
-                (model.learn, text.swap(), n_target, n_source),
-                (_count_sentences, text, n_source, n_target),
-            ]
-        return _Tables(*map_threads(lambda task: task[0](*task[1:]), tasks, self.n_jobs))
+        sizes = [len(getattr(self, name)) for name in _VOCABULARIES]
+        counted = [count_word_pairs(*task) for task in zip(texts, sizes[::2], sizes[1::2], strict=True)]
+        ways = []
+        for text, (index, _) in zip(texts, counted, strict=True):
+            swapped, order = index.swap()
+            ways += [(text, index, np.arange(0)), (text.swap(), swapped, order)]
+        learned = list(map_threads(lambda way: _sort_given(model.learn(*way[:2]), way[2]), ways, self.n_jobs))
+        words, stems = (_Table(*own, *learned[2 * k : 2 * k + 2]) for k, own in enumerate(counted))
+        return words, stems
 
-    def _table_features(self, layout: _Layout, tables: _Tables) -> Array:
+    def _table_features(self, layout: _Layout, tables: tuple[_Table, _Table]) -> Array:
         """(word pairs, features): what `TABLE_FEATURES` lists."""
-        cells, stems = layout
-        forward, backward = self._posteriors(cells, tables.forward, tables.backward)
-        stem_forward, stem_backward = self._posteriors(stems, tables.stem_forward, tables.stem_backward)
+        cells = layout.cells
+        (forward, backward), (source_count, target_count, dice) = self._look_up(cells, tables[0])
+        (stem_forward, stem_backward), (_, _, stem_dice) = self._look_up(layout.stems, tables[1])
         both, stem_both = np.sqrt(forward * backward), np.sqrt(stem_forward * stem_backward)
         joint = (both + stem_both) / 2
         best_row, best_column = _group_maximum(joint, cells.rows()), _group_maximum(joint, cells.columns())
         is_best = (joint >= best_row) & (joint >= best_column)
         rank = joint / np.maximum(np.maximum(best_row, best_column), 1e-12)
-        source_count, target_count, dice = tables.counts.look_up(cells)
-        stem_dice = tables.stem_counts.look_up(stems)[2]
         rare = (source_count <= 1) & (target_count <= 1)
         frequency = np.abs(np.log1p(source_count) - np.log1p(target_count)) / 5
         posteriors = forward, backward, both, stem_forward, stem_backward, stem_both, np.sqrt(both * stem_both)
@@ -233,11 +222,17 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
         counts = source_count == 0, target_count == 0, rare, frequency
         return np.column_stack([*posteriors, *ranks, *counts])
 
-    def _posteriors(self, cells: Cells, forward: Translations, backward: Translations) -> tuple[Array, Array]:
-        model = self._model()
-        found = model.posterior(_swap_sides(cells), backward)
-        order = cells.bases[cells.owner] + cells.j * cells.shapes[cells.owner, 0] + cells.i
-        return model.posterior(cells, forward), np.asarray(found[order])
+    def _look_up(self, cells: Cells, table: _Table) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
+        """Posteriors of both directions; counts of the words, and Dice coefficients."""
+        model, source, target, gap = self._model(), cells.source, cells.target, cells.gap()
+        position = table.pairs.find(source, target)
+        forward = table.forward.look_up(source, target, position)
+        backward = table.backward.look_up(target, source, position)
+        posteriors = (
+            model.posterior(forward, table.forward, gap, cells.columns(), target),
+            model.posterior(backward, table.backward, gap, cells.rows(), source),
+        )
+        return posteriors, table.counts.look_up(source, target, position)
 
     def _rows(self, cells: Cells, features: Array, source: list[list[str]], target: list[list[str]]) -> Ragged:
         spelling = _spelling(cells, source, target)
@@ -249,21 +244,48 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
         return Ragged(np.column_stack([cells.i, cells.j, features, spelling, rare, *positions]), cells.bases)
 
 
-def _read_table(part: Any, n_kinds: int, first: int, second: int) -> dict[str, Array]:
+def _sort_given(table: Translations, order: Array) -> Translations:
+    """The table with its word pairs in the places ``order``; as it is if that is empty."""
+    if not order.size:
+        return table
+    given = np.empty_like(table.given)
+    given[order] = table.given
+    return table._replace(given=given)
+
+
+def _export(table: _Table) -> dict[str, Any]:
+    """The arrays of one table by name."""
+    pairs, counts, forward, backward = table
+    return {"pairs": pairs.keys, **counts._asdict()} | {
+        f"{way} {name}": values
+        for way, own in (("forward", forward), ("backward", backward))
+        for name, values in own._asdict().items()
+    }
+
+
+def _restore(part: dict[str, Any], n_source: int, n_target: int) -> _Table:
     """The arrays of one table, checked: kernels rely on their sizes."""
-    lengths = {"unseen": first, "alone": second, "source": first, "target": second}
-    kinds = np.asarray(part["kinds"])
-    if kinds.ndim != 1 or kinds.dtype.kind != "i" or (np.diff(kinds) <= 0).any():
+    keys = np.asarray(part["pairs"])
+    if keys.ndim != 1 or keys.dtype.kind != "i" or (np.diff(keys) <= 0).any():
         raise ValueError("the word pairs of a table must be ascending whole numbers")
-    if not kinds.size or kinds[0] < 0 or kinds[-1] >= n_kinds:
+    if keys.size and (keys[0] < 0 or keys[-1] >= n_source * n_target):
         raise ValueError("the word pairs of a table must be from its vocabulary")
-    for name, values in part.items():
-        values = np.asarray(values)
+    index = index_word_pairs(keys.astype(np.int64, copy=False), n_source, n_target)
+
+    def read(name: str, size: int) -> Array:
+        values = np.asarray(part[name])
         if values.dtype.kind not in "if" or not np.isfinite(values).all() or (values < 0).any():
             raise ValueError(f"{name} of a table must be counts or probabilities, got {shorten(values)}")
-        if values.shape != (lengths.get(name, kinds.size),):
-            raise ValueError(f"{name} of a table must be {lengths.get(name, kinds.size)} numbers, got {values.shape}")
-    return {name: np.asarray(values) for name, values in part.items()}
+        if values.shape != (size,):
+            raise ValueError(f"{name} of a table must be {size} numbers, got {values.shape}")
+        return values
+
+    counts = WordPairCounts(read("source", n_source), read("target", n_target), read("together", keys.size))
+    forward, backward = (
+        Translations(read(f"{way} given", keys.size), read(f"{way} unseen", first), read(f"{way} alone", second))
+        for way, first, second in (("forward", n_source, n_target), ("backward", n_target, n_source))
+    )
+    return _Table(index, counts, forward, backward)
 
 
 class _Layout(NamedTuple):
@@ -273,93 +295,25 @@ class _Layout(NamedTuple):
     stems: Cells
 
 
-class _Tables(NamedTuple):
+class _Table(NamedTuple):
+    """Of words or of stems: their pairs, counts, and translation probabilities of both directions."""
+
+    pairs: WordPairIndex
+    counts: WordPairCounts
     forward: Translations
     backward: Translations
-    counts: _Counts
-    stem_forward: Translations
-    stem_backward: Translations
-    stem_counts: _Counts
-
-
-class _Counts(NamedTuple):
-    """The number of sentence pairs in which words and word pairs occur."""
-
-    source: Array
-    target: Array
-    kinds: Array
-    together: Array
-
-    def look_up(self, cells: Cells) -> tuple[Array, Array, Array]:
-        """Counts of the two words, and their Dice coefficient, for every word pair."""
-        source = np.where(cells.source >= 0, self.source[cells.source], 0)
-        target = np.where(cells.target >= 0, self.target[cells.target], 0)
-        keys = cells.source * self.target.size + cells.target
-        found = np.minimum(np.searchsorted(self.kinds, keys), self.kinds.size - 1)
-        is_found = (self.kinds[found] == keys) & (cells.source >= 0) & (cells.target >= 0)
-        together = np.where(is_found, self.together[found], 0)
-        return source, target, 2 * together / np.maximum(source + target, 1)
-
-
-MIN_DICE = 0.01
-"""Of many word pairs (`MAX_KEPT`), those below are not kept, so that their Dice coefficient is 0."""
-
-
-def _count_sentences(text: Text, n_source: int, n_target: int) -> _Counts:
-    kinds = ibm1.word_pairs_of(text, n_target)
-    together = np.zeros(kinds.size, dtype=np.int64)
-    counts = np.zeros(n_source, dtype=np.int64), np.zeros(n_target, dtype=np.int64)
-    begins = np.searchsorted(kinds, np.arange(n_source + 1) * n_target)
-    _count_pairs(*text, kinds, begins, n_target, *counts, together)
-    if kinds.size > ibm1.MAX_KEPT:
-        dice = 2 * together / (counts[0][kinds // n_target] + counts[1][kinds % n_target])
-        kinds, together = kinds[dice >= MIN_DICE], together[dice >= MIN_DICE]
-    return _Counts(*counts, kinds, together)
-
-
-@kernel
-def _count_pairs(
-    source: Array,
-    s_begins: Array,
-    target: Array,
-    t_begins: Array,
-    kinds: Array,
-    begins: Array,
-    n_target: int,
-    of_source: Array,
-    of_target: Array,
-    together: Array,
-) -> None:
-    """In how many sentence pairs words, and pairs of words, occur."""
-    for n in range(s_begins.size - 1):
-        sources = np.unique(source[s_begins[n] : s_begins[n + 1]])
-        targets = np.unique(target[t_begins[n] : t_begins[n + 1]])
-        for word in targets:
-            of_target[word] += 1
-        for own in sources:
-            of_source[own] += 1
-            low = begins[own]
-            for word in targets:
-                high = begins[own + 1] - 1
-                while low < high:
-                    middle = (low + high) // 2
-                    if kinds[middle] < own * n_target + word:
-                        low = middle + 1
-                    else:
-                        high = middle
-                together[low] += 1
 
 
 def _stems(sentences: list[list[str]]) -> list[list[str]]:
     """The first letters of every word, as inflected forms of a word share them."""
-    return [[word[:STEM_LETTERS] for word in words] for words in sentences]
+    return [[word.lower()[:STEM_LETTERS] for word in words] for words in sentences]
 
 
-def _swap_sides(cells: Cells) -> Cells:
-    """The same word pairs with source and target swapped, target word after target word."""
-    order = np.lexsort((cells.i, cells.j, cells.owner))
-    i, j, source, target = (column[order] for column in (cells.i, cells.j, cells.source, cells.target))
-    return Cells(cells.shapes[:, ::-1], cells.bases, cells.owner, j, i, target, source)
+def _number_stems(types: dict[str, int]) -> tuple[dict[str, int], Array]:
+    """Numbers of the stems of words, in the order of first use, and the number of each word's stem."""
+    stems: dict[str, int] = {}
+    numbers = [stems.setdefault(word[:STEM_LETTERS], len(stems)) for word in types]
+    return stems, np.array(numbers, dtype=np.int64)
 
 
 def _group_maximum(values: Array, groups: Array) -> Array:
@@ -388,83 +342,4 @@ def _spelling(cells: Cells, source: list[list[str]], target: list[list[str]]) ->
         sides.append((list(types), tokens[number]))
     (left, first), (right, second) = sides
     kinds, kind = np.unique(first * len(right) + second, return_inverse=True)
-    return _compare(left, right, *np.divmod(kinds, len(right)))[kind]
-
-
-def compare_spelling(first: Sequence[str], second: Sequence[str]) -> Array:
-    """(words, 7): what `SPELLING` lists, for ``first[k]`` and ``second[k]``.
-
-    Edit distance is divided by the longer word, the common prefix by the shorter one.
-
-    >>> compare_spelling(["nation", "12"], ["national", "13"])[:, :3].round(2)
-    array([[0.25, 1.  , 0.  ],
-           [0.5 , 0.5 , 0.  ]])
-    """
-    own = np.arange(len(first))
-    return _compare(first, second, own, own)
-
-
-def _compare(left: Sequence[str], right: Sequence[str], first: Array, second: Array) -> Array:
-    """`compare_spelling` of ``left[first[k]]`` and ``right[second[k]]``; O(letters) per pair, in compiled code."""
-    out = np.zeros((first.size, len(SPELLING)))
-    if not first.size:
-        return out
-    letters, others = _letters(left), _letters(right)
-    _edit_distances(*letters, first, *others, second, out[:, :2])
-    numbers = {word: k for k, word in enumerate(right)}
-    same = np.array([numbers.get(word, -1) for word in left])
-    codes = np.array([numbers[word] for word in right])
-    is_number, is_mark = (
-        [np.array([test(word) for word in words], dtype=bool)[rows] for words, rows in ((left, first), (right, second))]
-        for test in (_is_number, _is_punctuation)
-    )
-    out[:, 2] = same[first] == codes[second]
-    out[:, 3] = out[:, 2] * (letters[1][first] >= LONG)
-    out[:, 4] = is_number[0] & is_number[1]
-    out[:, 5] = is_mark[0] & is_mark[1]
-    out[:, 6] = is_mark[0] ^ is_mark[1]
-    return out
-
-
-def _is_number(word: str) -> bool:
-    return any(letter.isdigit() for letter in word)
-
-
-def _is_punctuation(word: str) -> bool:
-    return not any(letter.isalnum() for letter in word)
-
-
-def _letters(words: Sequence[str]) -> tuple[Array, Array]:
-    """(words, MAX_LETTERS) code points, padded with 0, and lengths, at least 1."""
-    cut = [word[:MAX_LETTERS] for word in words]
-    table = np.array(cut, dtype=f"<U{MAX_LETTERS}")
-    codes = table.view(np.uint32).reshape(len(cut), MAX_LETTERS).astype(np.int64)
-    return codes, np.maximum([len(word) for word in cut], 1)
-
-
-@kernel
-def _edit_distances(
-    left: Array, left_length: Array, first: Array, right: Array, right_length: Array, second: Array, out: Array
-) -> None:
-    """Levenshtein distance over the longer length, and common prefix over the shorter one, pair by pair."""
-    for pair in range(first.size):
-        a, b = first[pair], second[pair]
-        m, n = left_length[a], right_length[b]
-        previous = np.arange(n + 1)
-        present = np.empty(n + 1, np.int64)
-        for i in range(m):
-            present[0] = i + 1
-            for j in range(n):
-                best = previous[j] + (0 if left[a, i] == right[b, j] else 1)
-                if previous[j + 1] + 1 < best:
-                    best = previous[j + 1] + 1
-                if present[j] + 1 < best:
-                    best = present[j] + 1
-                present[j + 1] = best
-            previous, present = present, previous
-        prefix = 0
-        shorter = m if m < n else n
-        while prefix < shorter and left[a, prefix] == right[b, prefix]:
-            prefix += 1
-        out[pair, 0] = previous[n] / (m if m > n else n)
-        out[pair, 1] = prefix / shorter
+    return compare_spelling(left, right, *np.divmod(kinds, len(right)))[kind]

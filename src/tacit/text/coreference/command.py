@@ -115,6 +115,8 @@ def coref(
         resolver = CoreferenceResolver(learner, candidates=candidates, mentions=mentions or "gold", **run.settings)
         run.check_options(resolver)
     _choose_mentions(resolver, mentions, predict, is_fitted=model is not None)
+    if texts_only := [path for path in train if is_raw_text(path)]:
+        raise ValueError(f"{texts_only[0]} is raw text, without clusters to learn from; give CoNLL-2012 files as TRAIN")
     with run.writing(*train, *predict, model) as folder:
         texts = read_conll(train) if train else []
         # clusters in files to predict are never used
@@ -244,7 +246,7 @@ def _training_blocks(resolver: CoreferenceResolver, facts: dict[str, Any]) -> li
     scores = resolver.held_out_
     if scores:
         n = int(scores["documents"])
-        blocks.append(Prose(f"Quality on {n} training documents, held out from a fit on the others:"))
+        blocks.append(Prose(f"Quality on {count_noun(n, 'training document')}, held out from a fit on the others:"))
         if "mention f1" in scores:
             shares = [f"{100 * scores[f'mention {name}']:.1f} %" for name in ("precision", "recall", "f1")]
             blocks.append(Facts([("mentions found: precision, recall, F1", ", ".join(shares))]))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
@@ -153,7 +154,7 @@ class ReasonFinder(Application):
         """
         whole = LinearSVC(C=1.0, random_state=0).fit(self._whole(X), y)
         weights, intercept = whole.coef_[0], whole.intercept_
-        polarity, subjectivity = POLARITY_OF_DOCUMENT * weights, np.zeros(weights.size)
+        polarity, subjectivity = POLARITY_OF_DOCUMENT * self._average_by_counts(X, y, weights), np.zeros(weights.size)
         known = [] if hidden is None else [i for i, own in enumerate(hidden) if own is not None]
         if known:
             part = self._without_lengths(X[known])
@@ -175,6 +176,22 @@ class ReasonFinder(Application):
             verbose=self.verbose,
         )
         return model.fit(X, y, hidden=hidden), whole
+
+    def _average_by_counts(self, X: Ragged, y: Array, weights: Array) -> Array:
+        """The mean of weights of words that occur in documents and of words by the number of sentences that have them.
+
+        Their errors differ: on sentences of held-out reviews the mean agrees better with labels than either.
+        """
+        tables = self._without_lengths(X)
+        is_sentence = np.ones(tables.values.shape[0])
+        is_sentence[X.offsets[:-1]] = 0.0
+        ends = np.arange(is_sentence.size), X.offsets
+        has_word = sparse.csr_array((np.sign(tables.values.data), tables.values.indices, tables.values.indptr))
+        counts = sparse.csr_array((is_sentence, *ends)) @ has_word
+        rows = normalize(sparse.csr_array(counts.multiply(self._whole(X))))
+        rows.indices, rows.indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)  # as LinearSVC asks
+        other = LinearSVC(C=1.0, random_state=0).fit(rows, y).coef_[0]
+        return np.asarray((weights + other * np.linalg.norm(weights) / max(float(np.linalg.norm(other)), 1e-12)) / 2)
 
     def _complete(
         self, X: Ragged, hidden: Any, known: list[int], signs: Array, polarity: Array, subjectivity: Array

@@ -17,8 +17,8 @@ EXAMPLES = commands.examples(
     "tacit summarise article.txt --model summaries/model.tacit --out one",
 )
 
-SHOWN = 8
-"""Documents shown in full."""
+SHOWN, MAX_TABLE_ROWS = 8, 200
+"""Documents shown in full, and in the table."""
 
 
 @click.command(epilog=EXAMPLES)
@@ -83,6 +83,8 @@ def _page(summariser: Any, data: Any, found: list[list[int]], model: Path | None
         ("learned from", f"the model {model}" if model is not None else summariser.source_),
         ("words in summaries", f"{kept / max(1, sum(map(sum, n_words))):.1%}"),
     ]
+    if n_empty := sum(not chosen and bool(own) for own, chosen in zip(data.documents, found, strict=True)):
+        facts.append(("without a summary", f"{n_empty}: no sentence fits in the share of words; raise --share"))
     held_out = {} if model is not None else summariser.held_out_ or {}
     facts += [(f"held-out {summariser.measure}, {name}", f"{value:.3f}") for name, value in held_out.items()]
     notes = [Prose(note) for note in [summariser.describe_gain()] if note and model is None]
@@ -92,8 +94,9 @@ def _page(summariser: Any, data: Any, found: list[list[int]], model: Path | None
     ]
     rows = [
         (name, len(own), len(chosen), " ".join(own[t] for t in chosen))
-        for own, chosen, name in list(zip(data.documents, found, data.names, strict=True))[:200]
+        for own, chosen, name in list(zip(data.documents, found, data.names, strict=True))[:MAX_TABLE_ROWS]
     ]
+    caption = "" if len(rows) == len(found) else f"The first {len(rows)}; all are in summaries.jsonl."
     columns = [Column("document"), Column("sentences", True), Column("chosen", True), Column("summary")]
     return Page(
         "Summaries",
@@ -102,6 +105,6 @@ def _page(summariser: Any, data: Any, found: list[list[int]], model: Path | None
         [
             Section("What was found", [Facts(facts), *notes]),
             Section("Documents with their summaries marked", figures),
-            Section("Summaries", [Table(columns, rows, "The first 200; all are in summaries.jsonl.")]),
+            Section("Summaries", [Table(columns, rows, caption)]),
         ],
     )

@@ -8,6 +8,8 @@ from tacit.data.parameters import ArrayError, as_array, check_verbose, even_tabl
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
 from tacit.runtime import Progress
 from tacit.spectral import NextSymbol
+from tacit.spectral.next_symbol import Conditional, constant_weights
+from tacit.spectral.ngram import count_ngrams
 from tests.fuzz.draws import HUGE, Silent, Unarrayed
 
 RNG = np.random.default_rng(0)
@@ -94,15 +96,25 @@ def test_tables_that_are_not_plain_are_not_written_to_shards(tmp_path):
 
 
 def test_parts_of_distributions_that_repeat_by_broadcasting_are_refused():
-    one, tables = np.ones(1), np.full((1, 2), 0.5)
-    parts = [one, np.ones((1, 1, 1)), np.ones((2, 1)), one, np.ones((2, 1)), tables, 0.5]
-    NextSymbol(*parts).check()
-    for i in range(6):
-        wrong = [
-            np.broadcast_to(part.flat[0], (HUGE, *part.shape[1:])) if i == k else part for k, part in enumerate(parts)
-        ]
+    one = np.ones(1)
+    parts = [one, np.ones((1, 1, 1)), np.ones((2, 1)), one, np.ones((2, 1))]
+    ngram = count_ngrams(Ragged(np.zeros(3, dtype=np.int32), [0, 1, 3]), 1, order=2)
+    weights = constant_weights(1, 0.5)
+    NextSymbol((Conditional(*parts),), ngram, weights).check()
+    for i in range(5):
+        wrong = [_repeat(part) if i == k else part for k, part in enumerate(parts)]
         with pytest.raises(ValueError, match=r"array|shapes"):
-            NextSymbol(*wrong).check()
+            NextSymbol((Conditional(*wrong),), ngram, weights).check()
+    for name in ngram._fields[:-1]:
+        with pytest.raises(ValueError, match=name):
+            NextSymbol((), ngram._replace(**{name: _repeat(getattr(ngram, name))}), weights[:, 1:]).check()
+    with pytest.raises(ValueError, match="weights"):
+        NextSymbol((Conditional(*parts),), ngram, _repeat(weights)).check()
+
+
+def _repeat(part):
+    """A huge array that has the memory of one number."""
+    return np.broadcast_to(part.flat[0], (HUGE, *part.shape[1:]))
 
 
 def test_folds_that_cannot_be_printed_are_refused():

@@ -6,6 +6,8 @@ import numpy as np
 
 from tacit import Ragged
 from tacit.spectral import HiddenMarkovModel, NextSymbol, SpectralAutomaton, SpectralHMM, WeightedAutomaton
+from tacit.spectral.next_symbol import Conditional, constant_weights
+from tacit.spectral.ngram import NGram, count_ngrams
 from tests.fuzz.draws import Draw
 from tests.fuzz.fits import answers
 from tests.fuzz.registry import target
@@ -60,6 +62,7 @@ def spectral_automata(draw: Draw):
         "refine": draw.pick([None, "em"]),
         "max_iter": draw.whole(1, 5),
         "tol": 1e-3,
+        "n_models": draw.whole(1, 3),
         "validation": draw.real(0.1, 0.5),
         "alphabet": draw.pick([None, None, None, ["a", "b", "z"]]),
         "random_state": 0,
@@ -142,10 +145,13 @@ def next_symbols(draw: Draw):
         "ahead": np.full((k + 1, n), 1.0),
         "going_on": np.ones(n),
         "fresh": np.full((k + 1, n), 1 / n),
-        "table": np.full((draw.pick([1, k + 1]), k + 1), 1 / (k + 1)),
-        "mixing": 0.5,
     }
-    model = NextSymbol(**draw.spoil_some(given))
+    learned = Ragged(draw.rng.integers(0, k, 6).astype(np.int32), [0, 0, 2, 6])
+    ngram = count_ngrams(learned, k, draw.between(1, 4))
+    if draw.chance(0.5):
+        ngram = NGram(**draw.spoil_some(ngram._asdict()))
+    parts = (Conditional(**draw.spoil_some(given)),)
+    model = NextSymbol(**draw.spoil_some({"automata": parts, "ngram": ngram, "weights": constant_weights(1, 0.5)}))
     model.check()
     codes = draw.rng.integers(-1, k + draw.pick([0, 0, 1]), 6)
     return model.log_prob(Ragged(codes, [0, 2, 6])), model.next_proba(Ragged(codes, [0, 2, 6]))

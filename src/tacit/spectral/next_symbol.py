@@ -1,38 +1,43 @@
-"""Distributions over strings from automata that may have negative values, by the conditional of the next symbol.
+"""Distributions over strings by the conditional of the next symbol: automata, and a Kneser–Ney n-gram, mixed.
 
 After a prefix, an automaton gives each symbol and the end a weight. Weights below zero are set to zero and the rest is
-scaled to sum to one, then mixed with an n-gram, so that every string has a probability above zero. The product of these
-conditionals is a distribution over strings. Where the weight of a prefix itself is not positive, its state is replaced
-by the average state after its last symbol.
+scaled to sum to one, so an automaton may have negative values. Where the weight of a prefix itself is not positive, its
+state is replaced by the average state after its last symbol. The conditionals of several automata and of an n-gram are
+averaged with weights that depend on how often the context of the n-gram occurred. Their product is a distribution over
+strings, and every string of known symbols has a probability above zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.data.arrays import Array, is_table
 from tacit.data.kernels import kernel
-from tacit.data.parameters import number, shorten, whole_number
+from tacit.data.parameters import shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.runtime.archive import storable
+from tacit.spectral.ngram import MAX_LEVEL, NGram
 from tacit.spectral.symbols import check_codes
 
 TINY = 1e-6
 """A prefix whose conditional weight is below this counts as impossible under the automaton."""
 
-MAX_TABLE_ENTRIES = 2_000_000
-"""Entries of a table, at most; so the order is 3 for up to 124 symbols, 2 for up to 1,413, else 1."""
-
 MAX_DRAWN = 10_000_000
 """Strings per call, at most: all of them are in memory at once."""
 
+BLOCK = 1_000_000
+"""Symbols that are scored at once: this bounds memory."""
+
+WEIGHT_STEPS, LEVEL_PRIOR = 40, 10.0
+"""EM steps for the weights of a mixture, and the symbols with the overall weights that each level is given before."""
+
 
 @storable
-class NextSymbol(NamedTuple):
-    """A distribution over strings by its next symbols.
+class Conditional(NamedTuple):
+    """The next-symbol distributions of one automaton.
 
     Attributes
     ----------
@@ -41,8 +46,6 @@ class NextSymbol(NamedTuple):
     ahead : (symbols + 1, n) the product with a state is the weights of the next symbols and of the end
     going_on : (n,) the product with a state is the weight of the prefix
     fresh : (symbols + 1, n) the average state after each symbol, and after an unknown one
-    table : (contexts, symbols + 1) of the n-gram
-    mixing : share of the n-gram
     """
 
     initial: Array
@@ -50,88 +53,184 @@ class NextSymbol(NamedTuple):
     ahead: Array
     going_on: Array
     fresh: Array
-    table: Array
-    mixing: float
+
+    def check(self) -> None:
+        """Refuse parts that are not those of an automaton."""
+        for name, part in zip(self._fields, self, strict=True):
+            if not (isinstance(part, np.ndarray) and is_table(part, part.ndim, "f") and part.dtype == np.float64):
+                raise ValueError(f"{name} must be an array of finite float64 numbers, got {shorten(part)}")
+        self.check_shapes()
+
+    def check_shapes(self) -> None:
+        """Refuse shapes that do not fit each other: kernels rely on them."""
+        n, k = np.size(self.initial), len(self.transitions)
+        needed = ((n,), (k, n, n), (k + 1, n), (n,), (k + 1, n))
+        found = tuple(np.shape(part) for part in self)
+        if found != needed or not n or not k:
+            raise ValueError(f"parts of a distribution over strings must have shapes {needed}, got {found}")
+
+    def follow(self, strings: Ragged, states: Array, ends: bool = True) -> tuple[Array, Array]:
+        """The probability of every symbol of the strings, with their ends; and the states after them.
+
+        It is −1 where the automaton gives no next symbol a weight above zero, and 0 for an unseen symbol.
+        """
+        self.check_shapes()
+        check_codes(strings, len(self.transitions))
+        states = states.copy()
+        chances = np.empty(strings.values.size + (len(strings) if ends else 0))
+        proper = min(self.initial.min(), self.transitions.min(), self.ahead.min(), self.fresh.min()) >= 0
+        total = self.ahead.sum(axis=0) if proper else np.empty(0)
+        model = self.transitions, self.ahead, total, self.going_on, self.fresh
+        _follow(strings.values, strings.offsets, *model, ends, states, chances)
+        return chances, states
+
+    def next_proba(self, states: Array) -> Array:
+        """(states, symbols + 1) probabilities of the next symbol, the end last; rows of −1 where there are none."""
+        weights = np.maximum(states @ self.ahead.T, 0.0)
+        total = weights.sum(axis=1, keepdims=True)
+        return np.asarray(np.where(total > 0, weights / np.where(total > 0, total, 1.0), -1.0))
+
+
+@storable
+class NextSymbol(NamedTuple):
+    """A distribution over strings: next-symbol distributions of automata and of an n-gram, averaged.
+
+    Attributes
+    ----------
+    automata : of every automaton, its next-symbol distributions
+    ngram : of contexts that occurred
+    weights : (levels, automata + 1) of the automata and, last, of the n-gram, by the level of the n-gram's context
+    """
+
+    automata: tuple[Conditional, ...]
+    ngram: NGram
+    weights: Array
 
     def check(self) -> None:
         """Refuse parts that are not those of a distribution."""
-        for name, part in zip(self._fields[:-1], self[:-1], strict=True):
-            if not (isinstance(part, np.ndarray) and is_table(part, part.ndim, "f") and part.dtype == np.float64):
-                raise ValueError(f"{name} must be an array of finite float64 numbers, got {shorten(part)}")
-        self._check_shapes()
-        number("mixing", self.mixing, "a share from 0 to 1", lambda share: 0 <= share <= 1)
-        if self.table.min() < 0 or np.abs(self.table.sum(axis=1) - 1).max() > 1e-6:
-            raise ValueError("rows of table must be probabilities that sum to one")
+        automata, ngram, weights = self
+        if not isinstance(automata, tuple) or not all(isinstance(part, Conditional) for part in automata):
+            raise ValueError(f"automata must be a tuple of next-symbol distributions, got {shorten(automata)}")
+        if not isinstance(ngram, NGram):
+            raise ValueError(f"ngram must be an n-gram model, got {shorten(ngram)}")
+        ngram.check()
+        for part in automata:
+            part.check()
+        if any(len(part.transitions) != self.n_symbols for part in automata):
+            raise ValueError(f"automata must be over strings of {self.n_symbols} symbols, as the n-gram is")
+        if not (isinstance(weights, np.ndarray) and is_table(weights, 2, "f") and weights.dtype == np.float64):
+            raise ValueError(f"weights must be a table of finite float64 numbers, got {shorten(weights)}")
+        if weights.shape != (MAX_LEVEL + 1, len(automata) + 1):
+            raise ValueError(f"weights must have shape {(MAX_LEVEL + 1, len(automata) + 1)}, got {weights.shape}")
+        if weights.min() < 0 or np.abs(weights.sum(axis=1) - 1).max() > 1e-6:
+            raise ValueError("rows of weights must be shares that sum to one")
 
-    def _check_shapes(self) -> None:
-        """Refuse shapes that do not fit each other: kernels rely on them."""
-        n, k = np.size(self.initial), len(self.transitions)
-        needed = ((n,), (k, n, n), (k + 1, n), (n,), (k + 1, n), (len(self.table), k + 1))
-        found = tuple(np.shape(part) for part in self[:-1])
-        if found != needed or not n or not k or not len(self.table):
-            raise ValueError(f"parts of a distribution over strings must have shapes {needed}, got {found}")
+    @property
+    def n_symbols(self) -> int:
+        return int(self.ngram.n_symbols)
 
     def log_prob(self, strings: Ragged) -> Array:
         """The logarithm of the probability of codes; −inf for those with an unseen symbol."""
-        return np.asarray(self.log_probs(strings, np.array([self.mixing]))[0])
-
-    def log_probs(self, strings: Ragged, mixings: Array) -> Array:
-        """The same for several shares of the n-gram, (shares, strings)."""
-        out = np.zeros((mixings.size, len(strings)))
-        self._follow(strings, mixings, out)
+        out = np.empty(len(strings))
+        for rows in _cut(strings):
+            block = strings[rows]
+            chances, levels = self.follow_parts(block)
+            with np.errstate(divide="ignore"):
+                logs = np.log(average(chances, self.weights[levels].T))
+            out[rows] = np.add.reduceat(logs, block.offsets[:-1] + np.arange(len(block)))
         return out
+
+    def follow_parts(self, strings: Ragged) -> tuple[Array, Array]:
+        """(automata + 1, symbols and ends) probabilities under each part, the n-gram last; and levels of contexts."""
+        contexts, *states = self._start(len(strings))
+        own, levels, _ = self.ngram.follow(strings, contexts)
+        found = [part.follow(strings, state)[0] for part, state in zip(self.automata, states, strict=True)]
+        return np.array([*found, own]), levels
 
     def next_proba(self, strings: Ragged) -> Array:
         """(strings, symbols + 1) probabilities of the next symbol, the end last; unseen symbols are ignored."""
-        states, contexts = self._follow(strings, np.empty(0), np.empty((0, len(strings))))
-        return self._chances(states, contexts)
+        return self._chances(self._walk(strings, self._start(len(strings))))
 
     def sample(self, n_samples: int, rng: np.random.RandomState, max_length: int) -> Ragged:
         """Strings drawn symbol by symbol."""
 
-        def follow(state: tuple[Array, Array], choice: Array) -> tuple[Array, Array]:
-            strings = Ragged(choice.astype(np.int32), np.arange(choice.size + 1))
-            return self._walk(strings, *state, np.empty(0), np.empty((0, choice.size)))
+        def follow(state: tuple[Array, ...], choice: Array) -> tuple[Array, ...]:
+            return self._walk(Ragged(choice.astype(np.int32), np.arange(choice.size + 1)), state)
 
-        start = self._start(n_samples)
-        return draw(start, lambda state: self._chances(*state), follow, n_samples, rng, max_length)
+        return draw(self._start(n_samples), self._chances, follow, n_samples, rng, max_length)
 
-    def _start(self, n: int) -> tuple[Array, Array]:
-        return np.tile(self.initial, (n, 1)), np.full(n, len(self.table) - 1, dtype=np.int64)
+    def _start(self, n: int) -> tuple[Array, ...]:
+        """The context of the n-gram and the states of the automata before n strings."""
+        contexts = np.full(n, self.ngram.start, dtype=np.int64)
+        return contexts, *(np.tile(part.initial, (n, 1)) for part in self.automata)
 
-    def _follow(self, strings: Ragged, mixings: Array, out: Array) -> tuple[Array, Array]:
-        return self._walk(strings, *self._start(len(strings)), mixings, out, ends=True)
+    def _walk(self, strings: Ragged, state: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Context and states after the strings."""
+        contexts, *states = state
+        after = [part.follow(strings, own, ends=False)[1] for part, own in zip(self.automata, states, strict=True)]
+        return self.ngram.follow(strings, contexts, ends=False)[2], *after
 
-    def _walk(
-        self, strings: Ragged, states: Array, contexts: Array, mixings: Array, out: Array, ends: bool = False
-    ) -> tuple[Array, Array]:
-        """States and contexts after the strings; with ``ends``, adds the log-probability of each to ``out``."""
-        self._check_shapes()
-        check_codes(strings, len(self.transitions))
-        states, contexts = states.copy(), contexts.copy()
-        model = (self.transitions, self.ahead, self.going_on, self.fresh, self.table)
-        _follow_strings(strings.values, strings.offsets, *model, mixings, ends, states, contexts, out)
-        return states, contexts
-
-    def _chances(self, states: Array, contexts: Array) -> Array:
-        weights = np.maximum(states @ self.ahead.T, 0.0)
-        total = weights.sum(axis=1, keepdims=True)
-        known = total > 0
-        share = np.where(known, self.mixing, 1.0)
-        return np.asarray((1 - share) * weights / np.where(known, total, 1.0) + share * self.table[contexts])
+    def _chances(self, state: tuple[Array, ...]) -> Array:
+        contexts, *states = state
+        found = [part.next_proba(own) for part, own in zip(self.automata, states, strict=True)]
+        weights = self.weights[self.ngram.level[contexts]].T
+        return average(np.array([*found, self.ngram.next_proba(contexts)]), weights[:, :, None])
 
 
-def next_symbol(
-    initial: Array, transitions: Array, final: Array, going_on: Array, everywhere: Array, table: Array, mixing: float
-) -> NextSymbol:
-    """The distribution of an automaton over strings.
+def average(chances: Array, weights: Array) -> Array:
+    """The weighted mean of the parts that are defined; of the last part if their weights are zero."""
+    weights = np.where(chances >= 0, weights, 0.0)
+    total = weights.sum(axis=0)
+    return np.asarray(np.where(total > 0, (weights * chances).sum(axis=0) / np.where(total > 0, total, 1), chances[-1]))
+
+
+def fit_weights(chances: Array, levels: Array | None, times: Array) -> Array:
+    """The weights of `NextSymbol` with the highest likelihood of held-out symbols, by EM.
+
+    First the same weights everywhere; then, given levels, the weights of each level, with the first ones as prior.
+
+    Parameters
+    ----------
+    chances : (parts, symbols) the probability of every symbol under each part
+    levels : (symbols,) of the contexts, or None
+    times : (symbols,) how often each counts
+
+    >>> fit_weights(np.array([[0.5, 0.5], [0.1, 0.1]]), None, np.ones(2))[0].round(3)
+    array([1., 0.])
+    """
+    chances = np.maximum(chances, 0.0)
+    overall = np.full(len(chances), 1 / len(chances))
+    for _ in range(WEIGHT_STEPS):
+        joint = overall[:, None] * chances
+        shares = (joint * (times / np.maximum(joint.sum(axis=0), 1e-300))).sum(axis=1)
+        if not shares.any():
+            break
+        overall = shares / shares.sum()
+    weights = np.tile(overall, (MAX_LEVEL + 1, 1))
+    if levels is None:
+        return weights
+    for _ in range(WEIGHT_STEPS):
+        joint = weights[levels].T * chances
+        joint *= times / np.maximum(joint.sum(axis=0), 1e-300)
+        weights = np.column_stack([np.bincount(levels, row, minlength=MAX_LEVEL + 1) for row in joint])
+        weights = weights + LEVEL_PRIOR * overall
+        weights /= weights.sum(axis=1, keepdims=True)
+    return weights
+
+
+def constant_weights(n_automata: int, share: float) -> Array:
+    """The same weights at every level: this share for the n-gram, the rest in equal parts for the automata."""
+    return np.tile([(1 - share) / n_automata] * n_automata + [share], (MAX_LEVEL + 1, 1))
+
+
+def conditional(initial: Array, transitions: Array, final: Array, going_on: Array, everywhere: Array) -> Conditional:
+    """The next-symbol distributions of an automaton.
 
     Parameters
     ----------
     initial, transitions, final : the string automaton
     going_on : final vector of the prefix automaton
     everywhere : initial vector of the substring automaton, the sum of the states after all prefixes
-    table, mixing : an n-gram, and its share
     """
     ahead = np.vstack([transitions @ going_on, final])
     states = np.vstack([everywhere @ transitions, everywhere[None]])
@@ -140,13 +239,23 @@ def next_symbol(
     usable = weights > TINY * max(abs(float(everywhere @ going_on)), 1e-300)
     fresh = np.where(usable[:, None], states / np.where(usable, weights, 1.0)[:, None], 0.0)
     initial = initial / start if start > TINY else fresh[-1]
-    return NextSymbol(initial, transitions, ahead, going_on, fresh, table, mixing)
+    return Conditional(initial, transitions, ahead, going_on, fresh)
 
 
-def of_probabilities(initial: Array, transitions: Array, final: Array, table: Array, mixing: float) -> NextSymbol:
-    """`next_symbol` of a probabilistic automaton: every prefix has weight one, the average state is uniform."""
+def of_probabilities(initial: Array, transitions: Array, final: Array) -> Conditional:
+    """`conditional` of a probabilistic automaton: every prefix has weight one, the average state is uniform."""
     ones = np.ones(initial.size)
-    return next_symbol(initial, transitions, final, ones, ones, table, mixing)
+    return conditional(initial, transitions, final, ones, ones)
+
+
+def _cut(strings: Ragged) -> Iterator[slice]:
+    """Slices of about `BLOCK` symbols."""
+    begin = 0
+    while begin < len(strings):
+        end = int(np.searchsorted(strings.offsets, strings.offsets[begin] + BLOCK, side="right")) - 1
+        end = min(max(end, begin + 1), begin + BLOCK, len(strings))
+        yield slice(begin, end)
+        begin = end
 
 
 def draw(
@@ -185,36 +294,35 @@ def draw(
 
 
 @kernel
-def _follow_strings(
-    codes: Array, offsets: Array, transitions: Array, ahead: Array, going_on: Array, fresh: Array, table: Array,
-    mixings: Array, ends: bool, states: Array, contexts: Array, out: Array,
+def _follow(
+    codes: Array, offsets: Array, transitions: Array, ahead: Array, total_ahead: Array, going_on: Array, fresh: Array,
+    ends: bool, states: Array, chances: Array,
 ) -> None:  # fmt: skip
-    """Walk every string from its state and context on, and write those at its end there."""
+    """Walk every string from its state on; ``total_ahead`` is the sum of ``ahead`` if no weight can be negative."""
     n, k = states.shape[1], transitions.shape[0]
     state, moved = np.empty(n), np.empty(n)
+    at = 0
     for i in range(offsets.size - 1):
-        context = contexts[i]
         state[:] = states[i]
         for t in range(offsets[i], offsets[i + 1] + (1 if ends else 0)):
             s = codes[t] if t < offsets[i + 1] else k
-            if mixings.size:
+            if ends:
                 total, mine = 0.0, 0.0
-                for a in range(k + 1):
-                    weight = 0.0
+                if total_ahead.size:
                     for j in range(n):
-                        weight += state[j] * ahead[a, j]
-                    if weight > 0.0:
-                        total += weight
-                        if a == s:
-                            mine = weight
-                for m in range(mixings.size):
-                    if s < 0:
-                        out[m, i] = -np.inf
-                    elif total > 0.0:
-                        chance = (1 - mixings[m]) * mine / total + mixings[m] * table[context, s]
-                        out[m, i] += np.log(chance) if chance > 0.0 else -np.inf
-                    else:
-                        out[m, i] += np.log(table[context, s])
+                        total += state[j] * total_ahead[j]
+                        mine += state[j] * ahead[s, j]
+                else:
+                    for a in range(k + 1):
+                        weight = 0.0
+                        for j in range(n):
+                            weight += state[j] * ahead[a, j]
+                        if weight > 0.0:
+                            total += weight
+                            if a == s:
+                                mine = weight
+                chances[at] = 0.0 if s < 0 else mine / total if total > 0.0 else -1.0
+                at += 1
             if t == offsets[i + 1]:
                 break
             weight = 0.0
@@ -222,8 +330,9 @@ def _follow_strings(
                 moved[:] = 0.0
                 for a in range(n):
                     share = state[a]
-                    for j in range(n):
-                        moved[j] += share * transitions[s, a, j]
+                    if share != 0.0:
+                        for j in range(n):
+                            moved[j] += share * transitions[s, a, j]
                 for j in range(n):
                     weight += moved[j] * going_on[j]
             if weight > 1e-6:
@@ -232,58 +341,4 @@ def _follow_strings(
             else:
                 for j in range(n):
                     state[j] = fresh[s if s >= 0 else k, j]
-            context = (context * (k + 1) + (s if s >= 0 else k)) % table.shape[0]
-        contexts[i] = context
         states[i] = state
-
-
-def ngram_order(n_symbols: int) -> int:
-    """The order of the n-gram for an alphabet of this size.
-
-    >>> [ngram_order(k) for k in (20, 125, 5000)]
-    [3, 2, 1]
-    """
-    return max([order for order in (2, 3) if (n_symbols + 1) ** order <= MAX_TABLE_ENTRIES], default=1)
-
-
-def ngram(strings: Ragged, n_symbols: int, order: int, weights: Array | None = None) -> Array:
-    """(contexts, symbols + 1) probabilities of the next symbol, the end last; rows sum to one, no entry is zero.
-
-    A context is the last order − 1 symbols as the digits of a number to the base symbols + 1; the digit ``n_symbols``
-    is "before the string". Each order is interpolated with the one below (Witten & Bell 1991). The lowest adds half an
-    occurrence to every symbol.
-
-    >>> ngram(Ragged([0, 1, 0], [0, 2, 3]), 2, 2).round(2)
-    array([[0.19, 0.37, 0.44],
-           [0.19, 0.12, 0.69],
-           [0.79, 0.08, 0.13]])
-    """
-    base = n_symbols + 1
-    symbols, contexts = _with_ends(strings, n_symbols, order)
-    weight = np.repeat(np.ones(len(strings)) if weights is None else weights, strings.lengths + 1)
-    table = np.bincount(symbols, weight, minlength=base) + 0.5
-    table = (table / table.sum())[None]
-    for length in range(1, order):
-        keys = contexts % base**length * base + symbols
-        counts = np.bincount(keys, weight, minlength=base ** (length + 1)).reshape(-1, base)
-        kinds = np.maximum((counts > 0).sum(axis=1, keepdims=True), 1)
-        table = (counts + kinds * np.tile(table, (base, 1))) / (counts.sum(axis=1, keepdims=True) + kinds)
-    return np.asarray(table)
-
-
-def _with_ends(strings: Ragged, n_symbols: int, order: int) -> tuple[Array, Array]:
-    """All symbols with the end of every string as the symbol ``n_symbols``, and the context of each."""
-    base, lengths = n_symbols + 1, strings.lengths
-    ends = strings.offsets[1:] + np.arange(len(strings))
-    symbols = np.full(strings.values.size + len(strings), n_symbols, dtype=np.int64)
-    inside = np.ones(symbols.size, dtype=bool)
-    inside[ends] = False
-    symbols[inside] = strings.values
-    position = np.arange(symbols.size) - np.repeat(ends - lengths, lengths + 1)
-    contexts = np.zeros(symbols.size, dtype=np.int64)
-    for back in range(order - 1, 0, -1):
-        digit = np.full(symbols.size, n_symbols, dtype=np.int64)
-        known = np.flatnonzero(position >= back)
-        digit[known] = symbols[known - back]
-        contexts = contexts * base + digit
-    return symbols, contexts

@@ -36,7 +36,8 @@ from tacit.spectral import selection
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.em import EMStep, check_steps
 from tacit.spectral.hankel import STATISTICS
-from tacit.spectral.next_symbol import MAX_DRAWN, NextSymbol, of_probabilities
+from tacit.spectral.next_symbol import MAX_DRAWN, NextSymbol, constant_weights, of_probabilities
+from tacit.spectral.ngram import count_ngrams
 from tacit.spectral.prefix_tree import sort_order
 from tacit.spectral.symbols import decode, encode, read_alphabet, read_sequences
 
@@ -133,7 +134,7 @@ class StringDensity(Application):
                 raise ValueError(f"automata must have the symbols {shorten(self.symbols_)}, got {shorten(one)}")
         if self.distribution_ is None and not self.automaton_.is_probabilistic:
             raise ValueError("automaton_ must be probabilistic if distribution_ is None")
-        if self.distribution_ is not None and len(self.distribution_.transitions) != len(self.symbols_):
+        if self.distribution_ is not None and self.distribution_.n_symbols != len(self.symbols_):
             raise ValueError(f"distribution_ must be over strings of {len(self.symbols_)} symbols")
 
     def _next(self) -> NextSymbol:
@@ -141,8 +142,10 @@ class StringDensity(Application):
         if self.distribution_ is not None:
             return self.distribution_
         automaton = self.automaton_
-        uniform = np.full((1, len(self.symbols_) + 1), 1 / (len(self.symbols_) + 1))
-        return of_probabilities(automaton.initial, automaton.transitions, automaton.final, uniform, 0.0)
+        alone = of_probabilities(automaton.initial, automaton.transitions, automaton.final)
+        empty = Ragged(np.empty(0, dtype=np.int32), np.zeros(2, dtype=np.int64))
+        ngram = count_ngrams(empty, len(self.symbols_), 1)
+        return NextSymbol((alone,), ngram, constant_weights(1, 0.0))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "automaton_")
@@ -198,12 +201,15 @@ class SpectralAutomaton(StringDensity):
     length, size : of the basis
     statistics : what is counted: whole "string"s, "prefix"es or "substring"s
     scaling : rows and columns are divided by this power of their frequency; 0.5 suits HMMs with few symbols
-    smoothing : how the automaton becomes a distribution. "ngram": next-symbol weights are normalised and mixed with an
-        n-gram, whose share is selected on held-out strings. "normalise": the same with a share of 0.001. "project":
-        prefixes are clustered by their states into a probabilistic automaton of ``n_states`` states
+    smoothing : how the automaton becomes a distribution. "ngram": next-symbol weights are normalised, and averaged with
+        those of further automata and of a Kneser–Ney n-gram; shares and the order of the n-gram are selected on
+        held-out strings. "normalise": one automaton, and a share of 0.001 for the n-gram. "project": prefixes are
+        clustered by their states into a probabilistic automaton of ``n_states`` states
     refine : None, or "em": Baum–Welch from the projected automaton, with the number of steps selected on held-out
-        strings; "ngram" then mixes the result with an n-gram if that raises the held-out likelihood
+        strings. Then "ngram" averages it with automata from other starts and the n-gram, if that helps on held-out ones
     max_iter, tol : of EM: steps at most, and the least rise of the log-likelihood per symbol
+    n_models : automata that "ngram" averages, at most. Without EM they are those of the best ranks; with EM also of the
+        same rank from other starts, and each takes about as long as the first
     validation : share of the strings that is held out for selection; the model is then learned from all strings
     alphabet : the symbols to expect; None for those that occur. Strings with other symbols have probability zero
     random_state : of the split, the clusters and large SVDs
@@ -215,7 +221,7 @@ class SpectralAutomaton(StringDensity):
     spectral_ : the automaton of the spectral method
     distribution_ : the next-symbol distributions that score strings; None where ``automaton_`` scores them
     symbols_ : the alphabet, the most frequent symbol first; the columns of `next_symbol_proba`
-    n_states_, mixing_, n_iter_ : the selected rank, the share of the n-gram, the EM steps
+    n_states_, mixing_, n_iter_ : the selected rank, the mean share of the n-gram, the EM steps
     n_corrected_ : number of training strings whose spectral value is not a probability: not above zero, or above one
     held_out_ : the mean held-out log-likelihood per string, by number of states
     history_ : log-likelihood by EM step, first of the strings that are not held out, then of all
@@ -240,6 +246,7 @@ class SpectralAutomaton(StringDensity):
     refine: str | None = parameter(choice("em", None), default=None)
     max_iter: int = parameter(whole(), default=60)
     tol: float = parameter(not_negative, default=1e-6)
+    n_models: int = parameter(whole(), default=3)
     validation: float = parameter(inner_share, default=0.2)
     alphabet: Any = None
     random_state: Any = 0
@@ -258,24 +265,20 @@ class SpectralAutomaton(StringDensity):
         counting, recipe = self._counting(symbols), self._recipe(seed)
         with threadpool_limits(1):
             whole = selection.Moments(strings, symbols, weights, counting, max(ranks), seed)
-            choice, trial, interrupted = selection.Choice(ranks[0], mixing=selection.NGRAM_SHARE), None, False
+            choice = selection.choose_without_held_out(ranks[0], recipe)
             if len(ranks) > 1 or recipe.projects or self.smoothing == "ngram":
                 kept, held = self._split(len(strings), len(ranks) > 1, rng)
-                choice = selection.Choice(ranks[0])
                 if held.size:
                     part = selection.Moments(strings[kept], symbols, _take(weights, kept), counting, max(ranks), seed)
                     held_out = selection.HeldOut(strings[held], _take(weights, held))
-                    choice, trial, interrupted = selection.choose(part, held_out, ranks, recipe)
-            if interrupted and trial is not None:
-                model = trial.model(choice, interrupted)
-            else:
-                model = selection.build(whole, choice, trial, recipe)
+                    choice = selection.choose(part, held_out, ranks, recipe)
+            model = selection.build(whole, choice, recipe)
             self._keep(whole, choice, model)
         return self
 
     def _keep(self, whole: selection.Moments, choice: selection.Choice, model: selection.Model) -> None:
         self.symbols_ = whole.symbols
-        self.spectral_ = whole.automaton(choice.rank)
+        self.spectral_ = whole.automaton(choice.ranks[0])
         self.automaton_, self.distribution_ = model.automaton, model.distribution
         self.n_states_ = model.automaton.n_states
         self.mixing_ = 0.0 if model.distribution is None else choice.mixing
@@ -317,7 +320,8 @@ class SpectralAutomaton(StringDensity):
         return parts[0], parts[1]
 
     def _recipe(self, seed: int) -> selection.Recipe:
-        return selection.Recipe(self.smoothing, self.refine, int(self.max_iter), float(self.tol), seed, self.verbose)
+        steps = int(self.max_iter), float(self.tol)
+        return selection.Recipe(self.smoothing, self.refine, *steps, int(self.n_models), seed, self.verbose)
 
     def _split(self, n: int, must: bool, rng: np.random.RandomState) -> tuple[Array, Array]:
         """Strings to learn from and strings to hold out; none of the latter if there are too few."""

@@ -223,7 +223,7 @@ def _draw_meadow(rng: np.random.Generator, size: int, *, is_ball: bool) -> tuple
     grass = np.array([70, 110, 45]) + blades * np.array([1, 1.2, 0.5])
     sky = np.array([120, 160, 225]) + down[..., None] / size * np.array([80, 60, 0])
     image = np.where((down >= rng.integers(size // 3, 2 * size // 3))[..., None], grass, sky)
-    side = int(rng.integers(0.4 * size, 0.65 * size))
+    side = int(rng.integers(int(0.4 * size), int(0.65 * size)))
     left, top = (int(v) for v in rng.integers(4, size - side - 4, 2))
     u, v = (across - left) / side, (down - top) / side
     stripe = np.floor(5 * (u if is_ball else v)) % 2 == 0

@@ -64,6 +64,26 @@ def test_indexed_masks_of_all_images_come_out(folder, tmp_path):
     assert load(out / "model.tacit").classes == NAMES
 
 
+def test_a_model_segments_other_images(folder, tmp_path, capsys):
+    learned, images = tmp_path / "learned", folder / "images"
+    options = ["--c", "10", "--predict", str(images)]
+    assert main(["segment", str(folder), "--out", str(learned), *options]) == 0
+    command = ["segment", str(images), "--model", str(learned / "model.tacit"), "--out"]
+    assert main([*command, str(tmp_path / "counted")]) == 0
+    (images / "classes.csv").write_text("name,value\nground,0\nred,10\nblue,20\n")
+    assert main([*command, str(tmp_path / "named")]) == 0
+    for i in range(10):
+        known, named, counted = (
+            np.array(Image.open(place / "masks" / f"p{i}.png"))
+            for place in (learned, tmp_path / "named", tmp_path / "counted")
+        )
+        assert np.array_equal(named, known)
+        assert np.array_equal(VALUES[counted], known)
+    (images / "classes.csv").write_text("name,value\nred,0\nground,10\nblue,20\n")
+    assert main([*command, str(tmp_path / "other")]) == 1
+    assert "order" in capsys.readouterr().err
+
+
 def test_pictures_of_large_photos_are_small(folder, tmp_path):
     for path in (folder / "images" / "p0.png", folder / "masks" / "p0.png"):
         with Image.open(path) as picture:

@@ -42,6 +42,18 @@ def folder(tmp_path):
     return place
 
 
+def test_a_model_segments_other_images(folder, tmp_path, capsys):
+    learned, new = tmp_path / "learned", tmp_path / "new"
+    options = ["--c", "10", "--predict", str(folder / "more")]
+    assert main(["segment", str(folder), "--out", str(learned), *options]) == 0
+    model = str(learned / "model.tacit")
+    assert main(["segment", str(folder / "more"), "--model", model, "--out", str(new)]) == 0
+    for name in ("p9.png", "p10.png"):
+        assert (new / "masks" / name).read_bytes() == (learned / "masks" / name).read_bytes()
+    assert main(["segment", str(folder / "more"), "--model", model, "--c", "3", "--out", str(new / "x")]) == 2
+    assert "--c" in capsys.readouterr().err
+
+
 def test_masks_of_all_images_come_out(folder, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["segment", str(folder), "--out", str(out), "--c", "10", "--seed", "3"]) == 0

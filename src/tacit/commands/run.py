@@ -47,7 +47,7 @@ NOT_RECORDED = ("quiet", "verbose", "debug")
 
 APPLY_OPTIONS = (
     *("model", "predict", "wanted", "transcripts", "out", "jobs", "force", "safe_tables", "as_json"),
-    *("token", "features", "sequence", "mentions", "pharaoh"),
+    *("token", "features", "sequence", "mentions", "pharaoh", "cache"),
     *NOT_RECORDED,
 )
 """Options that mean something where a model is applied and nothing is learned."""

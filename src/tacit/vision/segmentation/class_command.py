@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,6 +78,16 @@ def segment_classes(run: Any, data: ClassImages, others: list[Path] | None, inpu
             quality = f"held-out masks: {app.accuracy_:.1%} of pixels right, mean IoU {app.iou_:.1%}"
         run.write_report(out, classes_page(app, data, written), summary, quality)
     run.finish(summary, quality, f"open {run.out / 'report.html'} and check the masks in {run.out / 'masks'}")
+
+
+def write_classes(out: Any, app: Segmenter, data: ClassImages, masks: Iterable[tuple[Path, Array]]) -> list[Section]:
+    """Write the masks of files, from labels at the working size, and areas.csv; return what the page shows of them."""
+    table = data.table
+    written = [
+        write_class_mask(out.path(f"masks/{file.stem}.png"), file, app.enlarge(file, own), table) for file, own in masks
+    ]
+    out.write_text("areas.csv", areas_csv(written, table.classes.names))
+    return [Section("Masks", _pictures(data, written)), Section("All masks", [_areas(app, written)])]
 
 
 class WrittenClasses(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,6 +111,17 @@ def read_class_table(path: Path) -> ClassTable:
         values = np.arange(len(names))
     drawn = np.array([colours.get(name, default_colour(c + 1)) for c, name in enumerate(names)], dtype=np.uint8)
     return ClassTable(classes, {number: known[name] for number, name in keys.items()}, drawn, values)
+
+
+def number_classes(names: Sequence[str]) -> ClassTable:
+    """Classes whose values in masks count from 0.
+
+    >>> number_classes(["sky", "sea"]).values.tolist()
+    [0, 1]
+    """
+    colours = np.array([default_colour(c + 1) for c in range(len(names))], dtype=np.uint8)
+    values = np.arange(len(names))
+    return ClassTable(read_class_names(list(names), {}), {c: c for c in values.tolist()}, colours, values)
 
 
 def default_colour(number: int) -> tuple[int, int, int]:

@@ -19,14 +19,15 @@ from tacit.vision.regions.features import EDGE_FEATURES
 from tacit.vision.regions.graphs import RegionGraphs, pixels_inside
 from tacit.vision.regions.labels import MIN_INSIDE, weak_labels
 from tacit.vision.regions.working_size import sample, shrink, working_shape
-from tacit.vision.segmentation.class_command import MAX_PICTURES, PICTURE_SIDE, segment_classes
-from tacit.vision.segmentation.class_folders import read_class_folder
+from tacit.vision.segmentation.class_command import MAX_PICTURES, PICTURE_SIDE, segment_classes, write_classes
+from tacit.vision.segmentation.class_folders import ClassImages, number_classes, read_class_folder, read_class_table
 from tacit.vision.segmentation.folders import LabelledImages, image_files, read_folder
 from tacit.vision.segmentation.segmenter import WORKING_SIDE, Segmenter
 
 EXAMPLES = commands.examples(
     "tacit segment horses --out found",
     "tacit segment horses --predict more_images --out found",
+    "tacit segment new_images --model found/model.tacit --out new",
 )
 MAX_ROUNDS = 6
 """Iterations shown of one image."""
@@ -85,6 +86,7 @@ class MaskValues(click.ParamType[list[int]]):
     "none. auto is the network where it is installed.",
 )
 @commands.folder_option("--cache", "Folder that keeps the regions of images for the next run.")
+@commands.model_option("it writes masks of the images in FOLDER, and nothing is learned.")
 @commands.ask_option("images to draw a mask of")
 @commands.run_options(out="segments")
 def segment(
@@ -95,6 +97,7 @@ def segment(
     objects: list[int] | None,
     n_asked: int | None,
     features: str,
+    model: Path | None,
     **options: Any,
 ) -> None:
     """Segment images from the masks of a few, and boxes or labels of others.
@@ -105,7 +108,13 @@ def segment(
 
     For several classes, FOLDER has classes.csv (name, and value or colour in masks), boxes.csv names classes, and
     labels.csv has file,classes or file,class,contains. Masks are indexed PNG files, with areas.csv.
+
+    With --model, FOLDER has images alone. Masks of classes then count these from 0; with a classes.csv in FOLDER they
+    have its values and colours.
     """
+    if model is not None:
+        apply_model(run, model, folder, {"--predict": more, "--masks": masks_folder}, options["cache"])
+        return
     if (folder / "classes.csv").exists():
         if masks_folder is not None or n_asked is not None:
             raise click.UsageError("--masks and --ask are for one object, not for classes.csv; leave them out")
@@ -156,6 +165,35 @@ def segment(
             accuracy=None if app.accuracy_ != app.accuracy_ else round(app.accuracy_, 4),
             iou=None if app.iou_ != app.iou_ else round(app.iou_, 4),
         )
+    run.finish(found, quality, f"open {run.out / 'report.html'} and check the masks in {run.out / 'masks'}")
+
+
+def apply_model(run: commands.CommandRun, model: Path, folder: Path, inputs: dict[str, Any], cache: Any) -> None:
+    """Write masks of the images of a folder by the model of an earlier run."""
+    app = commands.load_model(model, Segmenter, inputs)
+    app.set_params(cache=cache, n_jobs=run.jobs, verbose=run.verbose)
+    listed = folder / "classes.csv"
+    table = (
+        None if app.classes is None else read_class_table(listed) if listed.exists() else number_classes(app.classes)
+    )
+    if table is not None and table.classes.names != tuple(app.classes):
+        raise ValueError(
+            f"{listed} must have the classes of the model in their order, {', '.join(app.classes)}; correct it, or "
+            "leave it out"
+        )
+    files = image_files(folder)
+    with run.writing(model) as out:
+        masks = zip(files, app.predict_regions(app.cut(files)), strict=True)
+        found = commands.count_noun(len(files), "mask")
+        if table is None:
+            written = [write_mask(out, file, app.enlarge(file, mask)) for file, mask in masks]
+            sections = [Section("Masks", _masks({}, set(), written)), Section("All masks", [_table(written)])]
+        else:
+            sections = write_classes(out, app, ClassImages([], table, [], [], []), masks)
+            found += f" of {len(app.classes)} classes"
+        quality = f"quality: see the report beside {model}"
+        run.write_report(out, Page("Segmentation", f"{len(files)} images", sections=sections), found, quality)
+        run.record(images=len(files), masks_written=len(files))
     run.finish(found, quality, f"open {run.out / 'report.html'} and check the masks in {run.out / 'masks'}")
 
 
@@ -231,7 +269,7 @@ def segment_page(
         banner="Interrupted: these are the best masks so far." if app.is_interrupted else "",
         sections=[
             Section("How good it is", _quality(app, data)),
-            Section("Masks", _masks(data, graphs, written)),
+            Section("Masks", _masks(_boxes(data, graphs), _drawn(data), written)),
             Section("How it was learned", _learning(app, data, graphs, completed)),
             Section("All masks", [_table(written)]),
         ],
@@ -263,10 +301,17 @@ def _kinds(data: LabelledImages) -> dict[str, int]:
     return kinds
 
 
-def _masks(data: LabelledImages, graphs: RegionGraphs, written: list[WrittenMask]) -> list[Any]:
+def _boxes(data: LabelledImages, graphs: RegionGraphs) -> dict[Path, Any]:
+    """The given box of every image, and the shape of its map, in whose pixels it counts."""
     assert graphs.maps is not None
-    boxes = {file: (box, own.shape) for file, box, own in zip(data.files, data.boxes, graphs.maps, strict=True)}
-    drawn = {file for file, mask in zip(data.files, data.masks, strict=True) if mask is not None}
+    return {file: (box, own.shape) for file, box, own in zip(data.files, data.boxes, graphs.maps, strict=True)}
+
+
+def _drawn(data: LabelledImages) -> set[Path]:
+    return {file for file, mask in zip(data.files, data.masks, strict=True) if mask is not None}
+
+
+def _masks(boxes: dict[Path, Any], drawn: set[Path], written: list[WrittenMask]) -> list[Any]:
     pictures = []
     for own in sorted(written, key=lambda own: own.file in drawn)[:MAX_PICTURES]:
         box = None

@@ -51,6 +51,13 @@ def run() -> Page:
                     )
                 )
                 print(page.rows[-1], flush=True)
+    page.notes += [
+        "C was not chosen: every value that was tried is a row. A smaller version, with 200 recordings and 60 words, "
+        "was run before.",
+        "States do become zero, more of them at smaller C. On digits as many states from the start, under the usual "
+        "norm, have fewer errors than those that are left. On letters 36 of 78 states have 36.3 % of errors at C = 30, "
+        "a little less than all states under the usual norm, but 41.2 % at C = 100.",
+    ]
     return page
 
 

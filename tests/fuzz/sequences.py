@@ -7,6 +7,7 @@ import numpy as np
 from tacit.apps import Tagger
 from tacit.datasets import read_conllu, read_tagged, read_two_columns, write_two_columns
 from tacit.problems import error_rate
+from tacit.signals import cut_frames
 from tacit.spectral import FeatureClusters, HashedSymbols, RareWords, SpectralTagger, average_f1
 from tacit.text import (
     StepFeatures,
@@ -79,6 +80,22 @@ def transcript_errors(draw: Draw):
     _, tags = sentences(draw)
     other = [[draw.pick(["N", "V", "X"]) for _ in range(draw.between(0, 4))] for _ in tags]
     return error_rate(**draw.spoil_some({"y": tags, "predicted": other}, 0.6))
+
+
+@target("cut_frames")
+def frames_of_signals(draw: Draw):
+    rng = np.random.default_rng(draw.between(0, 9))
+    signals = [rng.standard_normal(draw.between(100, 2000)) for _ in range(draw.between(1, 3))]
+    parameters = {
+        "kind": draw.pick(["mfcc", "log-mel"]),
+        "step": draw.real(0.005, 0.05),
+        "n_mels": draw.whole(13, 40),
+        "deltas": draw.whole(0, 2),
+        "normalise": draw.pick([True, False, "speech"]),
+        "squares": draw.pick([True, False]),
+        "warp": draw.real(0.8, 1.2),
+    }
+    return cut_frames(**draw.spoil_some({"signals": signals, "rate": 8000, **parameters}, 0.6)).values.sum()
 
 
 @target("WordFeatures")

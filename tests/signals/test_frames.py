@@ -150,3 +150,9 @@ def test_frames_are_computed_in_blocks(monkeypatch):
 def test_bad_input_is_refused(signals, options, keyword):
     with pytest.raises(ValueError, match=keyword):
         cut_frames(signals, RATE, **options)
+
+
+@pytest.mark.parametrize("normalise", [np.zeros(0), np.ones(2), "loud", None])
+def test_odd_values_of_normalise_are_refused(normalise):
+    with pytest.raises((TypeError, ValueError), match="normalise"):
+        cut_frames([np.ones(400)], 8000, normalise=normalise)

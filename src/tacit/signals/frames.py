@@ -85,7 +85,7 @@ def cut_frames(
     """
     rate = between("a number above 0", 1e-9, 1e12)("rate", rate)
     choice("mfcc", "log-mel")("kind", kind)
-    if normalise != "speech":
+    if not (isinstance(normalise, str) and normalise == "speech"):
         switch("normalise", normalise)
     switch("squares", squares)
     warp = between("a number from 0.5 to 2", 0.5, 2.0)("warp", warp)

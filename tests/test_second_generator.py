@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from tacit import BagClassifier, Ragged, StructuredSVM, plot
+from tacit import BagClassifier, Ragged, StructuredSVM, apps, plot
 from tacit.bags.combination import Combination
 from tacit.data import arrays
 from tacit.data.labels import read_labels
@@ -138,6 +138,16 @@ def test_a_bag_model_whose_calibrations_are_of_other_models_is_refused():
     model.calibrations_ = [Combination(np.zeros(0), own.intercepts)]
     with pytest.raises(ValueError, match="calibrations_"):
         model.check()
+
+
+@pytest.mark.parametrize("name", apps.__all__)
+@pytest.mark.parametrize("verbose", ["loud", np.inf, [1], np.ones(2)])
+def test_every_application_refuses_a_verbose_that_is_no_number(name, verbose):
+    kind = getattr(apps, name)
+    if not hasattr(kind, "verbose"):
+        pytest.skip("does not report")
+    with pytest.raises(ValueError, match="verbose"):
+        kind(verbose=verbose).check_parameters()
 
 
 @pytest.mark.long

@@ -151,10 +151,11 @@ def test_every_application_refuses_a_verbose_that_is_no_number(name, verbose):
 
 
 @pytest.mark.long
-def test_no_changed_argument_of_a_working_program_ends_raw():
-    command = [sys.executable, "-m", "tests.replay", "--inputs", "300", "--seed", "1"]
+def test_no_changed_file_ends_in_a_raw_error():
+    command = [sys.executable, "-m", "tests.replay", "--inputs", "300", "--seed", "5", "--only", "reader "]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    assert "300 inputs" in done.stdout
 
 
 def test_the_second_generator_tells_raw_errors_from_clear_ones(tmp_path):

@@ -142,4 +142,6 @@ def run() -> Page:
         "A command that ended before the signal came is not counted. A SIGTERM while Python starts, before the command "
         "itself runs, ends the process by the signal: the shell shows 143 as well."
     )
+    if not all(own[3] for own in counts.values()):
+        page.notes.append("Commands with 0 rounds were not reached in the time that the benchmark has.")
     return page

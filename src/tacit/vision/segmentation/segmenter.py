@@ -177,7 +177,7 @@ class Segmenter(Application):
 
     def cut(self, images: Any) -> RegionGraphs:
         """The regions of images, as `fit` and `predict` use them; their maps are of the working size."""
-        settings: dict[str, Any] = {"cache": self.cache, "n_jobs": self.n_jobs, "verbose": int(self.verbose or 0)}
+        settings: dict[str, Any] = {"cache": self.cache, "n_jobs": self.n_jobs, "verbose": int(self.verbose)}
         return regions(images, self.method, max_side=self.max_side, max_pixels=self._max_pixels, **settings)
 
     def shrink(self, graphs: RegionGraphs, images: Any, masks: Any, boxes: Any = None) -> tuple[list[Any], Any]:
@@ -225,7 +225,7 @@ class Segmenter(Application):
         if isinstance(self.C, str):
             self.C_ = C_with_filled_boxes(self.C_, known.size, n_filled)
         self.model_, filled = learn_regions(
-            graphs, y, masks, table, self.C_, self.weak_, self.n_jobs, int(self.verbose or 0)
+            graphs, y, masks, table, self.C_, self.weak_, self.n_jobs, int(self.verbose)
         )
         self.box_model_ = None if filled is None else filled.model
         self.box_limits_ = np.empty(0) if filled is None else filled.limits

@@ -20,10 +20,13 @@ from tacit import cli
 ROUNDS = 10
 """How often each command is ended by signals, and then run to its end."""
 
-PAIRS = 5
+LONG = ("scan", "bags", "segment", "motif", "locate")
+"""Commands that take longest, in this order after all others."""
+
+PAIRS = 3
 """SIGTERM and SIGKILL so often before it may end."""
 
-MAX_SECONDS = 1500
+MAX_SECONDS = 450
 """Seconds after which the benchmark ends with fewer."""
 
 TIMES = ("run.json", "report.html", "model.tacit")
@@ -38,6 +41,7 @@ def write_inputs(folder: Path) -> dict[str, list[str]]:
     commands = {line[0]: [own for word in line[:-2] for own in _expand(word, home)] for line in lines}  # not --out
     (home / "commands.txt").unlink()
     commands["motif"] += ["--width", "8", "--motifs", "1", "--checkpoint", "state", "--resume"]
+    commands["bags"] += ["--rule", "witness", "--kernel", "linear", "--c", "1"]  # all kinds of models take ten seconds
     with contextlib.chdir(home):
         run_here(["motif", "bound.fa", "unbound.fa", "--width", "8", "--motifs", "1", "--out", "motifs", "--quiet"])
     return commands
@@ -101,7 +105,9 @@ def run() -> Page:
         expected: dict[str, Any] = {}
         seconds: dict[str, float] = {}
         for _ in range(ROUNDS):
-            for name, arguments in commands.items():
+            for name, arguments in sorted(
+                commands.items(), key=lambda own: LONG.index(own[0]) if own[0] in LONG else -1
+            ):
                 if time.monotonic() - began > MAX_SECONDS:
                     continue
                 folder = Path(home) / "rounds" / name
@@ -136,4 +142,6 @@ def run() -> Page:
         "A command that ended before the signal came is not counted. A SIGTERM while Python starts, before the command "
         "itself runs, ends the process by the signal: the shell shows 143 as well."
     )
+    if not all(own[3] for own in counts.values()):
+        page.notes.append("Commands with 0 rounds were not reached in the time that the benchmark has.")
     return page

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from tacit import BagClassifier, Ragged, StructuredSVM, plot
+from tacit import BagClassifier, Ragged, StructuredSVM, apps, plot
 from tacit.bags.combination import Combination
 from tacit.data import arrays
 from tacit.data.labels import read_labels
@@ -140,11 +140,22 @@ def test_a_bag_model_whose_calibrations_are_of_other_models_is_refused():
         model.check()
 
 
+@pytest.mark.parametrize("name", apps.__all__)
+@pytest.mark.parametrize("verbose", ["loud", np.inf, [1], np.ones(2)])
+def test_every_application_refuses_a_verbose_that_is_no_number(name, verbose):
+    kind = getattr(apps, name)
+    if not hasattr(kind, "verbose"):
+        pytest.skip("does not report")
+    with pytest.raises(ValueError, match="verbose"):
+        kind(verbose=verbose).check_parameters()
+
+
 @pytest.mark.long
-def test_no_changed_argument_of_a_working_program_ends_raw():
-    command = [sys.executable, "-m", "tests.replay", "--inputs", "300", "--seed", "1"]
+def test_no_changed_file_ends_in_a_raw_error():
+    command = [sys.executable, "-m", "tests.replay", "--inputs", "300", "--seed", "5", "--only", "reader "]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    assert "300 inputs" in done.stdout
 
 
 def test_the_second_generator_tells_raw_errors_from_clear_ones(tmp_path):

@@ -352,7 +352,7 @@ class Changer:
             piece = self.pick(
                 [b"A", b"\n", b"a\tb\n", b"(", b"[", b"0", b" ", b'{"a":', b"1 2 3\n", b">x\n", b"\0", b"x,"]
             )
-            new = old[:at] + piece * ((1 << 24) // len(piece)) + old[at:]
+            new = old[:at] + piece * ((1 << int(self.rng.integers(20, 25))) // len(piece)) + old[at:]
         else:
             new = b""
         if self.chance(0.1) and not path.name.endswith(".gz"):

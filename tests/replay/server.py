@@ -10,7 +10,6 @@ import importlib
 import inspect
 import json
 import os
-import re
 import resource
 import signal
 import sys
@@ -64,7 +63,6 @@ TELLING = (
 )
 """Kinds of errors that tell a user what to change."""
 
-MEMORY_ERRORS = re.compile("MemoryError|_ArrayMemoryError")
 
 HOME = str(Path(tacit.__file__).parent)
 HERE = str(Path(__file__).parent)
@@ -196,7 +194,7 @@ class Session:
 
     def note(self, verdict: str, error: str, where: str, trace: str = "") -> None:
         is_promised = self.takes(self.current) and not is_contract(self.current)
-        if verdict == "raw" and not MEMORY_ERRORS.match(error) and not is_promised:
+        if verdict in ("raw", "nan") and not is_promised:
             verdict = "contract"
         _write(self.log, {**(self.case or {}), "verdict": verdict, "error": error, "where": where, "trace": trace})
 
@@ -325,7 +323,7 @@ def replay(
                 session.leave("clean", "", "")
             cases = [json.loads(line) for line in (Path(home) / "log").read_text().splitlines()]
             os.close(log)
-        if show is not None and report.total % 1000 + len(cases) >= 1000:
+        if show is not None and report.total % 100 + len(cases) >= 100:
             show(json.dumps({"total": report.total + len(cases), **report.counts}))
         for case in cases:
             report.counts[case["verdict"]] += 1

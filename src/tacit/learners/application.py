@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.data import specs
+from tacit.data.parameters import check_verbose
 from tacit.runtime import storage
 from tacit.runtime.archive import Stored
 
@@ -27,6 +28,7 @@ class Application(Stored, BaseEstimator):  # type: ignore[misc]
     def check_parameters(self) -> None:
         """Refuse invalid parameters: cause, value, remedy."""
         specs.check_parameters(self)
+        check_verbose(getattr(self, "verbose", 0))
 
     def check_learned(self) -> None:
         """Refuse learned attributes that are missing, or do not fit each other."""

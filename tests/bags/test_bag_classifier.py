@@ -216,6 +216,17 @@ def test_sparse_instances():
     assert np.allclose(model.predict_proba(thin), model.predict_proba(thick))
 
 
+@pytest.mark.parametrize("thin", [False, True])
+def test_values_whose_squares_overflow_are_refused(fitted, thin):
+    bags, y, _ = planted(10)
+    values = bags.values * np.array([1e200, 1, 1, 1])
+    large = bags.with_values(sparse.csr_array(values) if thin else values)
+    with pytest.raises(ValueError, match="below"):
+        BagClassifier().fit(large, y)
+    with pytest.raises(ValueError, match="below"):
+        fitted.predict(large)
+
+
 def test_files_hold_no_pickle_and_give_the_same_bits(fitted, tmp_path):
     bags, _, _ = planted(10, seed=3)
     fitted.save(tmp_path / "model")

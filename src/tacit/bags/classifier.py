@@ -35,6 +35,8 @@ KNOWN_SHARE, KNOWN_PULL = 0.9, 30.0
 """Where witnesses are known, instances decide: weights are pulled to this share of the models of instances, unless
 equal weights are better on held-out bags by more than a standard error."""
 
+MAX_VALUE = float(np.finfo(np.float32).max)
+
 LEAST_WEIGHT = 0.01
 """Models of a smaller weight are left out."""
 
@@ -142,6 +144,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
             raise ValueError(f"gamma needs kernel='rbf' or 'auto', got kernel='linear' and gamma={self.gamma}")
         table = read_bags(X, self.bag, self.label)
         given = table.labels if y is None else labels_of_rows(y, table)
+        _check_sizes(table.bags)
         self.columns_, self.n_features_in_ = table.columns, int(table.bags.values.shape[1])
         several = read_several(given, len(table.bags))
         if several is not None:
@@ -252,6 +255,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
                 f"X has {bags.values.shape[1]} features, but BagClassifier is expecting {self.n_features_in_} features "
                 "as input"
             )
+        _check_sizes(bags)
         return bags
 
     def _read_samples(self, table: BagTable, y: Any, hidden: Any, sample_weight: Any) -> Samples:
@@ -408,6 +412,14 @@ def _find_background(background: Any, classes: Array) -> int:
             f"background must be one of the classes {shorten(classes.tolist())}, got {shorten(background)}"
         )
     return found
+
+
+def _check_sizes(bags: Ragged) -> None:
+    """Refuse values that single precision cannot hold: trees compare in it."""
+    values = bags.values.data if hasattr(bags.values, "nnz") else bags.values
+    top = max(float(values.max()), -float(values.min())) if values.size else 0.0
+    if top > MAX_VALUE:
+        raise ValueError(f"X must have values below {MAX_VALUE:.1e}, got {top:.1e}; divide its columns")
 
 
 def _check_whole(name: str, value: Any) -> None:

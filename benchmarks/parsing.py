@@ -100,7 +100,8 @@ def run() -> Page:
     )
     page.notes.append(
         "Sums are worth more than maxima, with sub-categories and without: the most probable tree is not the one with "
-        "the most spans that are probable. Ten documents of the training part of the first fold showed it. Learned from the other training documents (1,721 trees, "
+        "the most spans that are probable. Ten documents of the training part of the first fold showed it. Learned "
+        "from the other training documents (1,721 trees, "
         "tested on 337), by max and by sum: two sub-categories without span features 68.3 and 72.6 to 73.9, by how "
         "likely a span had to be; with them 80.4 and 81.6 after 20 steps of L-BFGS, 80.5 and 82.2 after 40; C = 1 "
         "80.0 and 81.2, C = 0.1 81.1 and 81.4; none 79.3 and 80.2 with C = 1. A latent SVM with span features had 80.8 "

@@ -37,7 +37,7 @@ EXAMPLES = examples(
 @click.option("--test", type=INPUT_FILE, help="Trees to test on; without it, a tenth of TRAIN is held out.")
 @model_option("it parses the sentences of --predict, and nothing is learned.")
 @number_option("--states", 2, "Number of hidden sub-categories per category, from 1 to 64.", most=64)
-@number_option("--max-iter", 20, "Number of steps, each about one pass through all sentences.")
+@number_option("--max-iter", 40, "Number of steps, each about one pass through all sentences.")
 @c_option(0.3, of="of a sentence ")
 @run_options(out="trees", is_parallel=False)
 def parse(

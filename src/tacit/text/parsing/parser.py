@@ -85,7 +85,7 @@ class Parser(Application):
 
     states: int = parameter(whole(1, 64), default=2)
     C: float = parameter(positive, default=0.3)
-    max_iter: int = parameter(whole(), default=20)
+    max_iter: int = parameter(whole(), default=40)
     vertical: int = parameter(whole(1, 4), default=1)
     horizontal: int = parameter(whole(0, 8), default=0)
     spans: bool = parameter(switch, default=True)

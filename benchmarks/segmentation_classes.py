@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import tempfile
 import time
 import warnings
@@ -16,11 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.harness import Page, real_data
 from tacit import LatentSVM, SelfPaced, StructuredSVM, regions
-from tacit.vision.maps.lite0 import default_network
-from tacit.vision.maps.network import read_features
 from tacit.vision.photos import read_image
 from tacit.vision.regions.class_labels import VOID, read_class_names
-from tacit.vision.regions.map_features import add_components, learn_components
 from tacit.vision.segmentation.class_segmenter import (
     MAX_ITER,
     TOL,
@@ -70,9 +66,8 @@ Looks at test photos: how photos are cut (two settings), C (10, 30, 100 and 300 
 were chosen on a split of another permutation, seed 0: 71 photos were looked at for C and for logistic regression, \
 then 70 of the remaining 284 for the rest. These photos are among the photos of the folds below, training or test, so \
 all rows are a little too good, logistic regression as much as the others. The first two folds below were looked at \
-three times: again when inference with upper bounds replaced alpha-expansion, and when the third was added. Rows with \
-a network were looked at twice, on the first fold: their components were learned from regions at first. Nothing was \
-chosen by what the folds showed, but that `Segmenter` uses the network for classes."""
+three times: again when inference with upper bounds replaced alpha-expansion, and when the third was added. Nothing \
+was chosen by what they showed."""
 
 
 def run() -> Page:
@@ -82,26 +77,20 @@ def run() -> Page:
     page.notes.append(LOOKS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # two convex tasks end at max_iter
-        _fill(page, _Data())
+        _fill(page, Data())
     return page
 
 
-def _fill(page: Page, data: _Data) -> None:
+def _fill(page: Page, data: Data) -> None:
     results = {}
     for fold in range(MAIN_FOLDS):
-        for name, fit in _main_rows(data, fold).items():
+        for name, fit in main_rows(data, fold).items():
             results[name, fold] = data.result(fold, name, fit)
     for name, fit in _method_rows(data, 0).items():
         results[name, 0] = data.result(0, name, fit)
-    network = data.with_network(0)
-    for name, fit in _network_rows(network, 0).items():
-        results[name, 0] = network.result(0, name, fit)
     rivals = {"SVM, single regions": "logistic regression", "SVM, pairs of neighbours": "SVM, single regions"}
     for share in FRACTIONS:
         rivals[f"{share} %: masks, boxes and image labels"] = f"{share} %: masks alone"
-    for name in ("logistic regression", "SVM, single regions", "SVM, pairs of neighbours"):
-        rivals[f"100 %, network: {name}"] = name
-    rivals["20 %, network: masks, boxes and image labels"] = "20 %, network: masks alone"
     for name in ("masks and image labels", "masks and boxes", "CCCP (latent SVM)", "self-paced"):
         rivals[f"20 %: {name}"] = "20 %: masks alone"
     for name in ("CCCP", "self-paced"):
@@ -110,13 +99,13 @@ def _fill(page: Page, data: _Data) -> None:
         folds = [fold for other, fold in results if other == name]
         own = [results[name, fold] for fold in folds]
         counts = np.concatenate([each["counts"] for each in own])
-        cells = _scores(counts)
+        cells = scores(counts)
         rival = rivals.get(name)
         against = ["–", "–", "–"]
         if rival is not None:
             shared = [fold for fold in folds if (rival, fold) in results]
             other = np.concatenate([results[rival, fold]["counts"] for fold in shared])
-            against = [rival, *_differences(counts[: len(other)], other)]
+            against = [rival, *differences(counts[: len(other)], other)]
         seconds = np.mean([each["seconds"] for each in own])
         masks, _, words = name.rpartition(": ")
         page.rows.append((masks or "100 %", words, str(len(folds)), *cells, *against, f"{seconds:.0f}"))
@@ -124,7 +113,7 @@ def _fill(page: Page, data: _Data) -> None:
     for one, other in pairs:
         folds = [fold for name, fold in results if name == one]
         both = (np.concatenate([results[name, fold]["counts"] for fold in folds]) for name in (one, other))
-        words = " and ".join(_differences(*both))
+        words = " and ".join(differences(*both))
         page.notes.append(f"{one} − {other}: {words} points of accuracy and of class accuracy.")
     page.notes.append(
         "A smooth start needs sums over all labellings, which graphs with cycles lack, so it does not apply here. "
@@ -139,18 +128,14 @@ def _fill(page: Page, data: _Data) -> None:
         "the objective."
     )
     page.notes.append(
-        "Rows with 'network' have 64 principal components of the maps of a network (EfficientNet-Lite0, learned from "
-        "ImageNet) beside the features of regions, as `Segmenter` has by default for classes where the extra `net` is "
-        "installed. The number of components, the size of photos and C are not chosen by results."
-    )
-    page.notes.append(
-        f"Not measured: more than {MANY} convex tasks. 'CCCP (latent SVM)' counts errors on known regions alone; the "
+        f"Not measured: more than {MANY} convex tasks; features of a network are in `segmentation_network`. 'CCCP "
+        "(latent SVM)' counts errors on known regions alone; the "
         "rows of masks, boxes and image labels, and '20 %: self-paced', count errors against imputed labels, too "
         "(`IterativeLatentSVM`)."
     )
 
 
-class _Data:
+class Data:
     """Photos as regions, masks, boxes and folds; results are kept in a folder, so that a stopped run goes on."""
 
     def __init__(self) -> None:
@@ -183,18 +168,9 @@ class _Data:
             k = self.classes.size
             counts = [count_confusions([own], [self.masks[i]], k) for own, i in zip(found, test, strict=True)]
             np.savez(path, counts=np.array(counts), seconds=seconds, gaps=_gaps(model, self, self.train(fold)))
-            print(fold, name, *_scores(np.array(counts)), f"{seconds:.0f} s", flush=True)
+            print(fold, name, *scores(np.array(counts)), f"{seconds:.0f} s", flush=True)
         with np.load(path) as kept:
             return {"counts": kept["counts"], "seconds": float(kept["seconds"]), "gaps": kept["gaps"].tolist()}
-
-    def with_network(self, fold: int) -> _Data:
-        """The same photos with features of the network, whose components are learned from the training photos."""
-        maker = read_features(default_network())
-        files = [self.files[i] for i in np.sort(self.train(fold))]
-        components = learn_components(files, maker, cache=self.cache, verbose=0)
-        found = copy.copy(self)
-        found.graphs = add_components(self.graphs, self.files, maker, components, cache=self.cache, verbose=0)
-        return found
 
     def boxes(self, i: int) -> dict[str, list[list[int]]]:
         """A box around every connected part of every class."""
@@ -212,21 +188,21 @@ class _Data:
         return [NAMES[c] for c in np.unique(self.masks[i][self.masks[i] >= 0])]
 
 
-def _main_rows(data: _Data, fold: int) -> dict[str, Callable[[], Any]]:
+def main_rows(data: Data, fold: int) -> dict[str, Callable[[], Any]]:
     train = data.train(fold)
     rows: dict[str, Callable[[], Any]] = {
-        "logistic regression": lambda: _Logistic(data).fit(train),
-        "SVM, single regions": lambda: _fit_all(data, train, pairwise=False),
-        "SVM, pairs of neighbours": lambda: _fit_all(data, train),
+        "logistic regression": lambda: Logistic(data).fit(train),
+        "SVM, single regions": lambda: fit_all(data, train, pairwise=False),
+        "SVM, pairs of neighbours": lambda: fit_all(data, train),
     }
     for share in FRACTIONS:
         n = round(share / 100 * len(train))
-        rows[f"{share} %: masks alone"] = lambda n=n: _fit_all(data, train[:n])
-        rows[f"{share} %: masks, boxes and image labels"] = lambda n=n: _fit_weak(data, train, n)
+        rows[f"{share} %: masks alone"] = lambda n=n: fit_all(data, train[:n])
+        rows[f"{share} %: masks, boxes and image labels"] = lambda n=n: fit_weak(data, train, n)
     return rows
 
 
-def _method_rows(data: _Data, fold: int) -> dict[str, Callable[[], Any]]:
+def _method_rows(data: Data, fold: int) -> dict[str, Callable[[], Any]]:
     train = data.train(fold)
     n = round(0.2 * len(train))
     masks = _generic_masks(data, train)
@@ -234,33 +210,21 @@ def _method_rows(data: _Data, fold: int) -> dict[str, Callable[[], Any]]:
         "generic: only specific labels": lambda: _fit_specific(data, train, masks),
         "generic: CCCP": lambda: _fit_generic(data, train, masks),
         "generic: self-paced": lambda: _fit_generic(data, train, masks, pace=SelfPaced()),
-        "20 %: masks and image labels": lambda: _fit_weak(data, train, n, has_boxes=False),
-        "20 %: masks and boxes": lambda: _fit_weak(data, train, n, has_lists=False),
-        "20 %: CCCP (latent SVM)": lambda: _fit_weak(data, train, n, learner=LatentSVM, max_iter=MANY),
-        "20 %: self-paced": lambda: _fit_weak(data, train, n, pace=SelfPaced(), max_iter=MANY),
+        "20 %: masks and image labels": lambda: fit_weak(data, train, n, has_boxes=False),
+        "20 %: masks and boxes": lambda: fit_weak(data, train, n, has_lists=False),
+        "20 %: CCCP (latent SVM)": lambda: fit_weak(data, train, n, learner=LatentSVM, max_iter=MANY),
+        "20 %: self-paced": lambda: fit_weak(data, train, n, pace=SelfPaced(), max_iter=MANY),
     }
 
 
-def _network_rows(data: _Data, fold: int) -> dict[str, Callable[[], Any]]:
-    train = data.train(fold)
-    n = round(0.2 * len(train))
-    return {
-        "100 %, network: logistic regression": lambda: _Logistic(data).fit(train),
-        "100 %, network: SVM, single regions": lambda: _fit_all(data, train, pairwise=False),
-        "100 %, network: SVM, pairs of neighbours": lambda: _fit_all(data, train),
-        "20 %, network: masks alone": lambda: _fit_all(data, train[:n]),
-        "20 %, network: masks, boxes and image labels": lambda: _fit_weak(data, train, n),
-    }
-
-
-def _fit_all(data: _Data, train: np.ndarray, pairwise: bool = True) -> Any:
+def fit_all(data: Data, train: np.ndarray, pairwise: bool = True) -> Any:
     X, y, _ = label_classes(data.graphs[train], [data.masks[i] for i in train], None, None, data.classes)
     problem = class_problem(data.classes, "area").set_params(pairwise=pairwise)
     return StructuredSVM(problem, C=FACTOR * len(train), tol=TOL, verbose=0).fit(X, y)
 
 
-def _fit_weak(
-    data: _Data,
+def fit_weak(
+    data: Data,
     train: np.ndarray,
     n: int,
     learner: Any = None,
@@ -282,7 +246,7 @@ def _fit_weak(
     return learn_classes(X, y, known, data.classes, FACTOR * known.size, weak, verbose=0, **settings)
 
 
-def _gaps(model: Any, data: _Data, train: np.ndarray) -> tuple[float, float, float]:
+def _gaps(model: Any, data: Data, train: np.ndarray) -> tuple[float, float, float]:
     """The median and the largest relative gap of inference on complete training photos, and that of the fit."""
     if not isinstance(model, StructuredSVM):
         return np.nan, np.nan, np.nan
@@ -294,7 +258,7 @@ def _gaps(model: Any, data: _Data, train: np.ndarray) -> tuple[float, float, flo
     return float(np.median(gaps)), float(gaps.max()), model.gap_ / model.objective_
 
 
-def _generic_masks(data: _Data, train: np.ndarray) -> list[np.ndarray]:
+def _generic_masks(data: Data, train: np.ndarray) -> list[np.ndarray]:
     """Masks of which every other has grounds, or objects, by their generic name alone."""
     ground = np.isin(np.arange(len(NAMES)), [NAMES.index(name) for name in GROUND])
     masks = []
@@ -307,7 +271,7 @@ def _generic_masks(data: _Data, train: np.ndarray) -> list[np.ndarray]:
     return masks
 
 
-def _fit_specific(data: _Data, train: np.ndarray, masks: list[np.ndarray]) -> Any:
+def _fit_specific(data: Data, train: np.ndarray, masks: list[np.ndarray]) -> Any:
     """A structured SVM of the regions with a specific label."""
     specific = [np.where(mask < len(NAMES), mask, VOID) for mask in masks]
     kept = [place for place, mask in enumerate(specific) if (mask >= 0).any()]
@@ -318,7 +282,7 @@ def _fit_specific(data: _Data, train: np.ndarray, masks: list[np.ndarray]) -> An
     )
 
 
-def _fit_generic(data: _Data, train: np.ndarray, masks: list[np.ndarray], **settings: Any) -> Any:
+def _fit_generic(data: Data, train: np.ndarray, masks: list[np.ndarray], **settings: Any) -> Any:
     """All regions, the generic ones with a set of labels each; it begins with the model of specific labels."""
     X, y, _ = label_classes(data.graphs[train], masks, None, None, data.classes)
     start = _fit_specific(data, train, masks)
@@ -329,13 +293,13 @@ def _fit_generic(data: _Data, train: np.ndarray, masks: list[np.ndarray], **sett
     return learner.fit(X, y)
 
 
-class _Logistic:
+class Logistic:
     """Logistic regression on single regions, weighted by area."""
 
-    def __init__(self, data: _Data) -> None:
+    def __init__(self, data: Data) -> None:
         self.data = data
 
-    def fit(self, train: np.ndarray) -> _Logistic:
+    def fit(self, train: np.ndarray) -> Logistic:
         masks = [self.data.masks[i] for i in train]
         X, y, _ = label_classes(self.data.graphs[train], masks, None, None, self.data.classes)
         folds = np.array_split(np.arange(len(train)), 3)
@@ -370,12 +334,12 @@ def _draws(n: int) -> np.ndarray:
     return np.random.default_rng(0).integers(0, n, (DRAWS, n))
 
 
-def _scores(counts: np.ndarray) -> list[str]:
+def scores(counts: np.ndarray) -> list[str]:
     drawn = np.array([_both(counts[rows].sum(axis=0)) for rows in _draws(len(counts))])
     return [_interval(mean, own) for mean, own in zip(_both(counts.sum(axis=0)), drawn.T, strict=True)]
 
 
-def _differences(counts: np.ndarray, rival: np.ndarray) -> list[str]:
+def differences(counts: np.ndarray, rival: np.ndarray) -> list[str]:
     means = _both(counts.sum(axis=0)) - _both(rival.sum(axis=0))
     drawn = np.array([_both(counts[rows].sum(axis=0)) - _both(rival[rows].sum(axis=0)) for rows in _draws(len(counts))])
     return [_interval(mean, own, sign="+") for mean, own in zip(means, drawn.T, strict=True)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import tempfile
 import time
 import warnings
@@ -15,12 +14,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.harness import Page, real_data
-from tacit import LatentSVM, SelfPaced, StructuredSVM, regions
-from tacit.vision.maps.lite0 import default_network
-from tacit.vision.maps.network import read_features
+from tacit import StructuredSVM, regions
 from tacit.vision.photos import read_image
 from tacit.vision.regions.class_labels import VOID, read_class_names
-from tacit.vision.regions.map_features import add_components, learn_components
 from tacit.vision.segmentation.class_segmenter import (
     MAX_ITER,
     TOL,
@@ -42,24 +38,24 @@ GENERIC = {"some ground": GROUND, "some object": tuple(name for name in NAMES if
 SCALE, MIN_SIZE = 100.0, 100
 FOLDS = 3
 MAIN_FOLDS = 3
-"""Folds that are tested for the rows of masks and weak labels; the other rows are of the first."""
+"""Folds that are tested."""
 FACTOR = 0.3
 """C per training photo."""
 FRACTIONS = (10, 20, 40)
 MIN_BOX = 60
 """Pixels of a part of a class that gets a box."""
 DRAWS = 2000
-MANY = 3
-"""Convex tasks of the rows that compare learners."""
 CHOICES_OF_LOGISTIC = (0.01, 0.1, 1.0)
 
+COLUMNS = ["masks", "what is learned from", "folds", "accuracy, %", "class accuracy, %", "against", "difference",
+           "difference of class accuracy", "CPU s per fit"]  # fmt: skip
 SETTING = f"""\
 355 photos of 240 pixels (MSRC v2), 23 classes and void, in {FOLDS} folds (`default_rng(1).permutation(355)`). Photos \
 are cut by Felzenszwalb & Huttenlocher with scale {SCALE:g} and at least {MIN_SIZE} pixels. Accuracy is over all test \
 pixels with a class; class accuracy is the mean over classes of their share of right pixels; both in percent, of all \
 test photos of the folds together. ± is half of a 95 % interval of {DRAWS} bootstrap draws of test photos; \
 differences are paired by photo. C is {FACTOR} per training photo, masks and weak photos alike; gap {TOL:g}; at most \
-{MAX_ITER} convex tasks with weak labels, {MANY} in rows of CCCP and self-paced learning. 'Masks for p %' gives \
+{MAX_ITER} convex tasks with weak labels. 'Masks for p %' gives \
 masks to the first p % of a random order of the training photos. The rest has the list of its classes and a box around \
 every connected part of a class of at least {MIN_BOX} pixels, or what the row says. Logistic regression is on single \
 regions with the same features bent by tanh, weighted by area, with its own C by cross-validation over training \
@@ -70,87 +66,56 @@ Looks at test photos: how photos are cut (two settings), C (10, 30, 100 and 300 
 were chosen on a split of another permutation, seed 0: 71 photos were looked at for C and for logistic regression, \
 then 70 of the remaining 284 for the rest. These photos are among the photos of the folds below, training or test, so \
 all rows are a little too good, logistic regression as much as the others. The first two folds below were looked at \
-three times: again when inference with upper bounds replaced alpha-expansion, and when the third was added. Rows with \
-a network were looked at twice, on the first fold: their components were learned from regions at first. Nothing was \
-chosen by what the folds showed, but that `Segmenter` uses the network for classes."""
+three times: again when inference with upper bounds replaced alpha-expansion, and when the third was added. Nothing \
+was chosen by what they showed."""
 
 
 def run() -> Page:
-    columns = ["masks", "what is learned from", "folds", "accuracy, %", "class accuracy, %", "against", "difference",
-               "difference of class accuracy", "CPU s per fit"]  # fmt: skip
-    page = Page("Segmentation into classes from mixed weak labels", SETTING, columns)
+    page = Page("Segmentation into classes from mixed weak labels", SETTING, COLUMNS)
     page.notes.append(LOOKS)
+    data, results = Data(), {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # two convex tasks end at max_iter
-        _fill(page, _Data())
-    return page
-
-
-def _fill(page: Page, data: _Data) -> None:
-    results = {}
-    for fold in range(MAIN_FOLDS):
-        for name, fit in _main_rows(data, fold).items():
-            results[name, fold] = data.result(fold, name, fit)
-    for name, fit in _method_rows(data, 0).items():
-        results[name, 0] = data.result(0, name, fit)
-    network = data.with_network(0)
-    for name, fit in _network_rows(network, 0).items():
-        results[name, 0] = network.result(0, name, fit)
+        for fold in range(MAIN_FOLDS):
+            for name, fit in main_rows(data, fold).items():
+                results[name, fold] = data.result(fold, name, fit)
     rivals = {"SVM, single regions": "logistic regression", "SVM, pairs of neighbours": "SVM, single regions"}
     for share in FRACTIONS:
         rivals[f"{share} %: masks, boxes and image labels"] = f"{share} %: masks alone"
-    for name in ("logistic regression", "SVM, single regions", "SVM, pairs of neighbours"):
-        rivals[f"100 %, network: {name}"] = name
-    rivals["20 %, network: masks, boxes and image labels"] = "20 %, network: masks alone"
-    for name in ("masks and image labels", "masks and boxes", "CCCP (latent SVM)", "self-paced"):
-        rivals[f"20 %: {name}"] = "20 %: masks alone"
-    for name in ("CCCP", "self-paced"):
-        rivals[f"generic: {name}"] = "generic: only specific labels"
+    add_rows(page, results, rivals)
+    one, other = "SVM, pairs of neighbours", "logistic regression"
+    both = (np.concatenate([results[name, fold]["counts"] for fold in range(MAIN_FOLDS)]) for name in (one, other))
+    page.notes.append(f"{one} − {other}: {' and '.join(differences(*both))} points of accuracy and of class accuracy.")
+    for fold in range(MAIN_FOLDS):
+        median, most, share = results[one, fold]["gaps"]
+        page.notes.append(
+            f"{one}, fold {fold + 1}: (bound − score) / |score| of the loss-augmented training photos at the learned "
+            f"weights has the median {median:.4%} and the largest value {most:.2%} (aim: median ≤ 0.1 %). `gap_` is "
+            f"{share:.2%} of the objective."
+        )
+    page.notes.append("Features of a network are in `segmentation_network`, other learners in `segmentation_methods`.")
+    return page
+
+
+def add_rows(page: Page, results: dict[tuple[str, int], Any], rivals: dict[str, str]) -> None:
+    """A row per name of the results, which are by name and fold."""
     for name in dict.fromkeys(name for name, _ in results):
         folds = [fold for other, fold in results if other == name]
         own = [results[name, fold] for fold in folds]
         counts = np.concatenate([each["counts"] for each in own])
-        cells = _scores(counts)
+        cells = scores(counts)
         rival = rivals.get(name)
         against = ["–", "–", "–"]
         if rival is not None:
             shared = [fold for fold in folds if (rival, fold) in results]
             other = np.concatenate([results[rival, fold]["counts"] for fold in shared])
-            against = [rival, *_differences(counts[: len(other)], other)]
+            against = [rival, *differences(counts[: len(other)], other)]
         seconds = np.mean([each["seconds"] for each in own])
         masks, _, words = name.rpartition(": ")
         page.rows.append((masks or "100 %", words, str(len(folds)), *cells, *against, f"{seconds:.0f}"))
-    pairs = [("SVM, pairs of neighbours", "logistic regression")]
-    for one, other in pairs:
-        folds = [fold for name, fold in results if name == one]
-        both = (np.concatenate([results[name, fold]["counts"] for fold in folds]) for name in (one, other))
-        words = " and ".join(_differences(*both))
-        page.notes.append(f"{one} − {other}: {words} points of accuracy and of class accuracy.")
-    page.notes.append(
-        "A smooth start needs sums over all labellings, which graphs with cycles lack, so it does not apply here. "
-        "Generic labels as in Kumar (2013): half of the training photos name objects and have 'some ground' for the "
-        "rest, half name grounds and have 'some object'. 'Only specific labels' leaves generic regions out."
-    )
-    fold, name = 0, "SVM, pairs of neighbours"
-    median, most, share = results[name, fold]["gaps"]
-    page.notes.append(
-        f"{name}, first fold: (bound − score) / |score| of the loss-augmented training photos at the learned weights "
-        f"has the median {median:.4%} and the largest value {most:.2%} (aim: median ≤ 0.1 %). `gap_` is {share:.2%} of "
-        "the objective."
-    )
-    page.notes.append(
-        "Rows with 'network' have 64 principal components of the maps of a network (EfficientNet-Lite0, learned from "
-        "ImageNet) beside the features of regions, as `Segmenter` has by default for classes where the extra `net` is "
-        "installed. The number of components, the size of photos and C are not chosen by results."
-    )
-    page.notes.append(
-        f"Not measured: more than {MANY} convex tasks. 'CCCP (latent SVM)' counts errors on known regions alone; the "
-        "rows of masks, boxes and image labels, and '20 %: self-paced', count errors against imputed labels, too "
-        "(`IterativeLatentSVM`)."
-    )
 
 
-class _Data:
+class Data:
     """Photos as regions, masks, boxes and folds; results are kept in a folder, so that a stopped run goes on."""
 
     def __init__(self) -> None:
@@ -183,18 +148,9 @@ class _Data:
             k = self.classes.size
             counts = [count_confusions([own], [self.masks[i]], k) for own, i in zip(found, test, strict=True)]
             np.savez(path, counts=np.array(counts), seconds=seconds, gaps=_gaps(model, self, self.train(fold)))
-            print(fold, name, *_scores(np.array(counts)), f"{seconds:.0f} s", flush=True)
+            print(fold, name, *scores(np.array(counts)), f"{seconds:.0f} s", flush=True)
         with np.load(path) as kept:
             return {"counts": kept["counts"], "seconds": float(kept["seconds"]), "gaps": kept["gaps"].tolist()}
-
-    def with_network(self, fold: int) -> _Data:
-        """The same photos with features of the network, whose components are learned from the training photos."""
-        maker = read_features(default_network())
-        files = [self.files[i] for i in np.sort(self.train(fold))]
-        components = learn_components(files, maker, cache=self.cache, verbose=0)
-        found = copy.copy(self)
-        found.graphs = add_components(self.graphs, self.files, maker, components, cache=self.cache, verbose=0)
-        return found
 
     def boxes(self, i: int) -> dict[str, list[list[int]]]:
         """A box around every connected part of every class."""
@@ -212,55 +168,28 @@ class _Data:
         return [NAMES[c] for c in np.unique(self.masks[i][self.masks[i] >= 0])]
 
 
-def _main_rows(data: _Data, fold: int) -> dict[str, Callable[[], Any]]:
+def main_rows(data: Data, fold: int) -> dict[str, Callable[[], Any]]:
     train = data.train(fold)
     rows: dict[str, Callable[[], Any]] = {
-        "logistic regression": lambda: _Logistic(data).fit(train),
-        "SVM, single regions": lambda: _fit_all(data, train, pairwise=False),
-        "SVM, pairs of neighbours": lambda: _fit_all(data, train),
+        "logistic regression": lambda: Logistic(data).fit(train),
+        "SVM, single regions": lambda: fit_all(data, train, pairwise=False),
+        "SVM, pairs of neighbours": lambda: fit_all(data, train),
     }
     for share in FRACTIONS:
         n = round(share / 100 * len(train))
-        rows[f"{share} %: masks alone"] = lambda n=n: _fit_all(data, train[:n])
-        rows[f"{share} %: masks, boxes and image labels"] = lambda n=n: _fit_weak(data, train, n)
+        rows[f"{share} %: masks alone"] = lambda n=n: fit_all(data, train[:n])
+        rows[f"{share} %: masks, boxes and image labels"] = lambda n=n: fit_weak(data, train, n)
     return rows
 
 
-def _method_rows(data: _Data, fold: int) -> dict[str, Callable[[], Any]]:
-    train = data.train(fold)
-    n = round(0.2 * len(train))
-    masks = _generic_masks(data, train)
-    return {
-        "generic: only specific labels": lambda: _fit_specific(data, train, masks),
-        "generic: CCCP": lambda: _fit_generic(data, train, masks),
-        "generic: self-paced": lambda: _fit_generic(data, train, masks, pace=SelfPaced()),
-        "20 %: masks and image labels": lambda: _fit_weak(data, train, n, has_boxes=False),
-        "20 %: masks and boxes": lambda: _fit_weak(data, train, n, has_lists=False),
-        "20 %: CCCP (latent SVM)": lambda: _fit_weak(data, train, n, learner=LatentSVM, max_iter=MANY),
-        "20 %: self-paced": lambda: _fit_weak(data, train, n, pace=SelfPaced(), max_iter=MANY),
-    }
-
-
-def _network_rows(data: _Data, fold: int) -> dict[str, Callable[[], Any]]:
-    train = data.train(fold)
-    n = round(0.2 * len(train))
-    return {
-        "100 %, network: logistic regression": lambda: _Logistic(data).fit(train),
-        "100 %, network: SVM, single regions": lambda: _fit_all(data, train, pairwise=False),
-        "100 %, network: SVM, pairs of neighbours": lambda: _fit_all(data, train),
-        "20 %, network: masks alone": lambda: _fit_all(data, train[:n]),
-        "20 %, network: masks, boxes and image labels": lambda: _fit_weak(data, train, n),
-    }
-
-
-def _fit_all(data: _Data, train: np.ndarray, pairwise: bool = True) -> Any:
+def fit_all(data: Data, train: np.ndarray, pairwise: bool = True) -> Any:
     X, y, _ = label_classes(data.graphs[train], [data.masks[i] for i in train], None, None, data.classes)
     problem = class_problem(data.classes, "area").set_params(pairwise=pairwise)
     return StructuredSVM(problem, C=FACTOR * len(train), tol=TOL, verbose=0).fit(X, y)
 
 
-def _fit_weak(
-    data: _Data,
+def fit_weak(
+    data: Data,
     train: np.ndarray,
     n: int,
     learner: Any = None,
@@ -282,7 +211,7 @@ def _fit_weak(
     return learn_classes(X, y, known, data.classes, FACTOR * known.size, weak, verbose=0, **settings)
 
 
-def _gaps(model: Any, data: _Data, train: np.ndarray) -> tuple[float, float, float]:
+def _gaps(model: Any, data: Data, train: np.ndarray) -> tuple[float, float, float]:
     """The median and the largest relative gap of inference on complete training photos, and that of the fit."""
     if not isinstance(model, StructuredSVM):
         return np.nan, np.nan, np.nan
@@ -294,48 +223,13 @@ def _gaps(model: Any, data: _Data, train: np.ndarray) -> tuple[float, float, flo
     return float(np.median(gaps)), float(gaps.max()), model.gap_ / model.objective_
 
 
-def _generic_masks(data: _Data, train: np.ndarray) -> list[np.ndarray]:
-    """Masks of which every other has grounds, or objects, by their generic name alone."""
-    ground = np.isin(np.arange(len(NAMES)), [NAMES.index(name) for name in GROUND])
-    masks = []
-    for place, i in enumerate(train):
-        mask = data.masks[i]
-        is_ground = (mask >= 0) & ground[np.maximum(mask, 0)]
-        is_object = (mask >= 0) & ~is_ground
-        own = np.where(is_ground, len(NAMES), mask) if place % 2 else np.where(is_object, len(NAMES) + 1, mask)
-        masks.append(own)
-    return masks
-
-
-def _fit_specific(data: _Data, train: np.ndarray, masks: list[np.ndarray]) -> Any:
-    """A structured SVM of the regions with a specific label."""
-    specific = [np.where(mask < len(NAMES), mask, VOID) for mask in masks]
-    kept = [place for place, mask in enumerate(specific) if (mask >= 0).any()]
-    X, y, _ = label_classes(data.graphs[train[kept]], [specific[place] for place in kept], None, None, data.classes)
-    known = complete_images(y, [0] * len(kept))
-    return StructuredSVM(class_problem(data.classes, "area"), C=FACTOR * known.size, tol=TOL, verbose=0).fit(
-        X[known], y[known]
-    )
-
-
-def _fit_generic(data: _Data, train: np.ndarray, masks: list[np.ndarray], **settings: Any) -> Any:
-    """All regions, the generic ones with a set of labels each; it begins with the model of specific labels."""
-    X, y, _ = label_classes(data.graphs[train], masks, None, None, data.classes)
-    start = _fit_specific(data, train, masks)
-    problem = class_problem(data.classes, "area")
-    learner = LatentSVM(
-        problem, C=FACTOR * len(train), tol=TOL, max_iter=MANY, init=start.weights_, verbose=0, **settings
-    )
-    return learner.fit(X, y)
-
-
-class _Logistic:
+class Logistic:
     """Logistic regression on single regions, weighted by area."""
 
-    def __init__(self, data: _Data) -> None:
+    def __init__(self, data: Data) -> None:
         self.data = data
 
-    def fit(self, train: np.ndarray) -> _Logistic:
+    def fit(self, train: np.ndarray) -> Logistic:
         masks = [self.data.masks[i] for i in train]
         X, y, _ = label_classes(self.data.graphs[train], masks, None, None, self.data.classes)
         folds = np.array_split(np.arange(len(train)), 3)
@@ -370,12 +264,12 @@ def _draws(n: int) -> np.ndarray:
     return np.random.default_rng(0).integers(0, n, (DRAWS, n))
 
 
-def _scores(counts: np.ndarray) -> list[str]:
+def scores(counts: np.ndarray) -> list[str]:
     drawn = np.array([_both(counts[rows].sum(axis=0)) for rows in _draws(len(counts))])
     return [_interval(mean, own) for mean, own in zip(_both(counts.sum(axis=0)), drawn.T, strict=True)]
 
 
-def _differences(counts: np.ndarray, rival: np.ndarray) -> list[str]:
+def differences(counts: np.ndarray, rival: np.ndarray) -> list[str]:
     means = _both(counts.sum(axis=0)) - _both(rival.sum(axis=0))
     drawn = np.array([_both(counts[rows].sum(axis=0)) - _both(rival[rows].sum(axis=0)) for rows in _draws(len(counts))])
     return [_interval(mean, own, sign="+") for mean, own in zip(means, drawn.T, strict=True)]

@@ -11,9 +11,9 @@ import tacit
 from tacit import Ragged
 from tacit.spectral import SpectralAutomaton, SpectralHMM, WeightedAutomaton
 from tacit.spectral.em import Parameters, expect, improve, mix_with_average, smooth
+from tacit.spectral.moments import Counting, Moments
 from tacit.spectral.prefix_tree import grow
 from tacit.spectral.recovery import recover
-from tacit.spectral.selection import Counting, Moments
 from tacit.spectral.spectral_hmm import best_paths
 from tacit.spectral.symbols import encode
 

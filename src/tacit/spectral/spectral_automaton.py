@@ -36,6 +36,7 @@ from tacit.spectral import selection
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.em import EMStep, check_steps
 from tacit.spectral.hankel import STATISTICS
+from tacit.spectral.moments import Counting, Moments
 from tacit.spectral.next_symbol import MAX_DRAWN, NextSymbol, constant_weights, of_probabilities
 from tacit.spectral.ngram import count_ngrams
 from tacit.spectral.prefix_tree import sort_order
@@ -264,19 +265,19 @@ class SpectralAutomaton(StringDensity):
         seed = int(rng.randint(2**31 - 1))
         counting, recipe = self._counting(symbols), self._recipe(seed)
         with threadpool_limits(1):
-            whole = selection.Moments(strings, symbols, weights, counting, max(ranks), seed)
+            whole = Moments(strings, symbols, weights, counting, max(ranks), seed)
             choice = selection.choose_without_held_out(ranks[0], recipe)
             if len(ranks) > 1 or recipe.projects or self.smoothing == "ngram":
                 kept, held = self._split(len(strings), len(ranks) > 1, rng)
                 if held.size:
-                    part = selection.Moments(strings[kept], symbols, _take(weights, kept), counting, max(ranks), seed)
+                    part = Moments(strings[kept], symbols, _take(weights, kept), counting, max(ranks), seed)
                     held_out = selection.HeldOut(strings[held], _take(weights, held))
                     choice = selection.choose(part, held_out, ranks, recipe)
             model = selection.build(whole, choice, recipe)
             self._keep(whole, choice, model)
         return self
 
-    def _keep(self, whole: selection.Moments, choice: selection.Choice, model: selection.Model) -> None:
+    def _keep(self, whole: Moments, choice: selection.Choice, model: selection.Model) -> None:
         self.symbols_ = whole.symbols
         self.spectral_ = whole.automaton(choice.ranks[0])
         self.automaton_, self.distribution_ = model.automaton, model.distribution
@@ -296,10 +297,10 @@ class SpectralAutomaton(StringDensity):
                 stacklevel=3,
             )
 
-    def _counting(self, symbols: Array) -> selection.Counting:
+    def _counting(self, symbols: Array) -> Counting:
         size = int(self.size) if isinstance(self.basis, str) and self.basis == "frequent" else None
         basis = None if isinstance(self.basis, str) else self._read_basis(symbols)
-        return selection.Counting(self.statistics, int(self.length), size, basis, float(self.scaling))
+        return Counting(self.statistics, int(self.length), size, basis, float(self.scaling))
 
     def _read_basis(self, symbols: Array) -> tuple[Ragged, Ragged]:
         """The given prefixes and suffixes as codes; those with unknown symbols do not occur and are left out."""

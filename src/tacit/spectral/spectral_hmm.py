@@ -19,9 +19,9 @@ from tacit.problems.chain.viterbi import viterbi
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.em import Expected, Fit, Parameters, expect, improve
 from tacit.spectral.hidden_markov import HiddenMarkovModel, build_automaton, check_distributions, sum_moves
+from tacit.spectral.moments import Counting, Moments
 from tacit.spectral.prefix_tree import PrefixTree, find, grow
 from tacit.spectral.recovery import Recovered, Windows, count_windows, is_small, match, recover
-from tacit.spectral.selection import Counting, Moments
 from tacit.spectral.spectral_automaton import StringDensity, read_strings
 from tacit.spectral.symbols import UNSEEN, encode
 

@@ -17,8 +17,8 @@ def run() -> Page:
         "Motifs: false alarms where one class is masked",
         "Sequences of 100 letters without any motif; each of one class has a run of 10 to 49 letters N. Motifs are "
         f"learned and tested as on the page of false alarms: {len(SEEDS)} motifs, {TESTS} sets each. In brackets the "
-        "95 % interval (Clopper–Pearson). Masks of its own: the test as it was. Shared: every held-out sequence is also "
-        "masked where one of the other class, drawn at random, is masked.",
+        "95 % interval (Clopper–Pearson). Masks of its own: the test as it was. Shared: every held-out sequence is "
+        "also masked where one of the other class, drawn at random, is masked.",
         ["masked", "masks", "tests", "p < 0.05, %", "p < 0.001, %", "0.05 inside its interval"],
     )
     with threadpool_limits(1, user_api="blas"):

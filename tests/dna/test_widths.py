@@ -90,6 +90,13 @@ def test_a_later_motif_is_not_cut():
         assert max(find_correlation(m.probabilities, planted_matrix(word)) for m in finder.motifs_) > 0.9
 
 
+def test_a_motif_that_grew_and_is_dropped_leaves_the_width_as_it_was():
+    X, y = plant_words(["TTGACGTT", "TGGAGGAAGTGTTTCTTTTA"], [0.95, 0.3], length=120, noise=0.05)
+    finder = MotifFinder(C=300, alpha=1e-25, verbose=0).fit(X, y)
+    assert len(finder.motifs_) == 1
+    assert finder.width_ == 10
+
+
 def test_a_given_width_is_kept():
     X, y, _ = plant("TTCAGCACCATGGACAGCGCC")
     finder = MotifFinder(width=10, C=1000, n_motifs=1, verbose=0).fit(X, y)

@@ -148,7 +148,7 @@ def motif(
     from tacit.dna.finder.evidence import gc_warning, length_warning
     from tacit.dna.finder.files import read_motif_input
     from tacit.dna.finder.finder import MotifFinder
-    from tacit.dna.finder.known import check_known, match_known
+    from tacit.dna.finder.known import check_known, match_motifs
     from tacit.dna.finder.placement import describe_pair, find_doubtful_sites
     from tacit.dna.finder.shapes import describe_overlap, describe_spacer
 
@@ -187,9 +187,7 @@ def motif(
         run.note(f"{data.summary}: looking for motifs")
         finder.fit(data.letters, data.labels)
         run.note_status(finder.status_)
-        matches = (
-            [match_known(one.probabilities, library, finder.letters_) for one in finder.motifs_] if library else []
-        )
+        matches = match_motifs(finder.motifs_, library, finder.letters_)
         sites = files.list_sites(finder, data)
         found, quality = write_results(run, folder, finder, data, sites, matches)
         facts = [motif_facts(one, number, matches) for number, one in enumerate(finder.motifs_)]

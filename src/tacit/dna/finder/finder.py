@@ -95,8 +95,8 @@ class MotifFinder(Application):
     Parameters
     ----------
     width : letters of a motif, or a pair (shortest, longest) of which the best is chosen by cross-validation.
-        "auto" starts with 10; the motif grows over conserved letters beside its sites, also behind a gap, while this
-        lowers the held-out loss. With a flank it stays, because letters of the flank look conserved
+        "auto" starts with 10; each motif may grow over conserved letters beside its sites, also behind a gap, and the
+        model has the width of the longest. With a flank it stays, because letters of the flank look conserved
     n_motifs : how many, or "auto" for as many as are significant, at most 5
     learner : "logistic", or "latent-svm", which refits by the concave–convex procedure (`tacit.LatentSVM`)
     C : factor of the mean loss against ½‖w‖²; "auto" chooses by cross-validation

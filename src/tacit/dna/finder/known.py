@@ -10,7 +10,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
 from tacit.dna.files import Matrix
-from tacit.dna.finder.shapes import write_consensus
+from tacit.dna.finder.shapes import FoundMotif, write_consensus
 from tacit.dna.sequences import DNA, Alphabet
 
 LEAST_OVERLAP = 5
@@ -74,6 +74,11 @@ def match_known(shares: Array, known: Sequence[Matrix], alphabet: Alphabet = DNA
     null = _NullScores(shares, known, alphabet)
     matches = [_match_one(shares, motif, null, len(known), alphabet) for motif in known]
     return sorted(matches, key=lambda match: (match.p_value, -match.correlation))
+
+
+def match_motifs(motifs: Sequence[FoundMotif], known: Sequence[Matrix], alphabet: Alphabet = DNA) -> list[list[Match]]:
+    """The matches of every motif, the best first; an empty list where no motifs are known."""
+    return [match_known(one.probabilities, known, alphabet) for one in motifs] if known else []
 
 
 def check_known(known: Sequence[Matrix], alphabet: Alphabet) -> None:

@@ -57,7 +57,8 @@ class MotifSearch:
     ----------
     width, C : as given, or chosen by cross-validation
     schema, w : the model so far
-    before : the weights without its last motif, as they were when it was added; None if it is the first
+    before, before_width : weights without its last motif, as they were when it was added, None if it is the first; and
+        the width they had
     p_values, agreement, history : per motif, in the order in which they were found
     n_tested : motifs that were tested, including those that were dropped later
     ended_early : INTERRUPTED or STOPPED, None if neither happened
@@ -79,6 +80,7 @@ class MotifSearch:
         self.alphabet = ALPHABETS[finder.alphabet]
         self.progress, self.began = Progress(int(finder.verbose), None), time.perf_counter()
         self.w = self.before = None
+        self.before_width = 0
         self.p_values: list[float] = []
         self.agreement: list[float] = []
         self.history: list[list[float]] = []
@@ -124,6 +126,7 @@ class MotifSearch:
     def _add_motif(self) -> bool:
         """Add one motif and its p-value; False without a k-mer to start from."""
         m = len(self.p_values) + 1
+        before = self.w, self.width
         problem = models.make_problem(self.finder, m, self.width)
         schema = problem.schema(self.own, self.labels)
         init = [models.start_from_kmer(schema, letters, m - 1, self.w) for letters in self._find_kmers(m)]
@@ -144,7 +147,8 @@ class MotifSearch:
         self.agreement.append(float(np.mean(near)))
         self.p_values.append(self._test_last(problem, schema, best.w))
         self.n_tested += 1
-        self.schema, self.w, self.before = schema, best.w, self.w
+        self.schema, self.w = schema, best.w
+        self.before, self.before_width = before
         return True
 
     def _learn_starts(self, problem: MotifSites, init: list[Array], m: int) -> list[models.Descent]:
@@ -284,6 +288,7 @@ class MotifSearch:
     def _drop_redundant(self) -> None:
         """Drop the last motif if it is not significant, and copies of others; then learn the rest again."""
         if self.before is not None and not self._is_last_significant():
+            self.width = self.before_width
             self._keep(range(len(self.p_values) - 1))
             self.w = self.before
         copies = self._find_copies()
@@ -354,7 +359,7 @@ class MotifSearch:
     def _store_motifs(self, keeper: Checkpoint) -> None:
         before = np.zeros(0) if self.before is None else self.before
         per_motif = {"p_values": np.array(self.p_values), "agreement": np.array(self.agreement)}
-        model = {"width": self.width, "C": self.C, "w": self.w, "before": before}
+        model = {"width": self.width, "C": self.C, "w": self.w, "before": before, "before_width": self.before_width}
         keeper.write({**model, **per_motif, "n_tested": self.n_tested})
 
     def _restore_motifs(self, keeper: Checkpoint) -> bool:
@@ -374,7 +379,10 @@ class MotifSearch:
             self.schema = models.make_problem(self.finder, n, self.width).schema(self.own, self.labels)
             self.w = stored_array(saved, "w", (self.schema.n_params,))
             if n > 1:
-                schema = models.make_problem(self.finder, n - 1, self.width).schema(self.own, self.labels)
+                self.before_width = whole_number(
+                    "before_width", int(stored_number(saved, "before_width", low)), low, high
+                )
+                schema = models.make_problem(self.finder, n - 1, self.before_width).schema(self.own, self.labels)
                 self.before = stored_array(saved, "before", (schema.n_params,))
             self.n_tested = int(stored_number(saved, "n_tested", n))
             self.history = [[] for _ in self.p_values]

@@ -14,7 +14,7 @@ from tacit.dna.files import clean_name
 from tacit.dna.finder import files
 from tacit.dna.finder.command import describe_match, motif_facts, write_results
 from tacit.dna.finder.finder import MotifFinder
-from tacit.dna.finder.known import check_known, match_known
+from tacit.dna.finder.known import check_known, match_motifs
 from tacit.dna.finder.sets import Cell, SharedMotif, compare_sets, merge_motifs
 from tacit.dna.logos import logo_svg
 from tacit.dna.sequences import ALPHABETS
@@ -78,9 +78,7 @@ def find_in_sets(
             finder = MotifFinder(**options, **run.settings).fit(one.letters, one.labels)
             finders.append(finder)
             run.note_status(finder.status_)
-            matches = (
-                [match_known(m.probabilities, library, finder.letters_) for m in finder.motifs_] if library else []
-            )
+            matches = match_motifs(finder.motifs_, library, finder.letters_)
             sites = files.list_sites(finder, one)
             write_results(run, Nested(folder, names[i]), finder, one, sites, matches)
             if finder.status_ is Status.INTERRUPTED:
@@ -88,9 +86,7 @@ def find_in_sets(
         names, sets = names[: len(finders)], sets[: len(finders)]
         rows = merge_motifs(finders)
         cells = compare_sets(rows, finders, sets, against, run.seed)
-        matches = (
-            [match_known(row.motif.probabilities, library, finders[0].letters_) for row in rows] if library else []
-        )
+        matches = match_motifs([row.motif for row in rows], library, finders[0].letters_)
         folder.write_text("motifs_by_set.tsv", _table_text(rows, cells, names))
         folder.write_text("motifs.meme", files.meme_text([row.motif for row in rows]))
         found = f"{commands.count_noun(len(rows), 'motif')} in {commands.count_noun(len(names), 'set')}"

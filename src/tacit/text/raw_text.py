@@ -95,8 +95,8 @@ def split_text(text: str) -> RawText:
     Rules are for languages that separate words by spaces and end sentences with ``. ! ? …`` or their Greek, Arabic and
     Indic counterparts. Contractions are split as in the Penn Treebank (``do n't``, ``she 's``), elisions after their
     apostrophe (``l' eau``). Abbreviations are known for English and German, and a few for French, Spanish, Italian,
-    Portuguese, Dutch, Finnish and Turkish. An empty line ends a sentence. So does the end of a line, unless the line has the width of
-    wrapped text, 50 to 100 characters. Chinese, Japanese, Thai, Lao, Khmer and Burmese are refused.
+    Portuguese, Dutch, Finnish and Turkish. An empty line ends a sentence. So does the end of a line, unless the line
+    has the width of wrapped text, 50 to 100 characters. Chinese, Japanese, Thai, Lao, Khmer and Burmese are refused.
 
     >>> raw = split_text("Dr. Grey didn't wait. She left at 5 p.m.!")
     >>> raw.words

@@ -262,6 +262,19 @@ def test_a_long_text_is_aligned_as_well_from_a_sample(monkeypatch):
     np.testing.assert_array_equal(found[0].scores_.values, found[1].scores_.values)
 
 
+def test_repeated_sentence_pairs_of_a_long_text_count_once(monkeypatch):
+    source, target, gold = parallel_text(60)
+    once = WordAligner(folds=4, verbose=0).fit(source, target)
+    monkeypatch.setattr(aligner_module, "MAX_CELLS", 6400)
+    many = WordAligner(folds=4, verbose=0).fit(source * 10, target * 10)
+    assert len(many.links_) == 600
+    assert alignment_scores(list(many.links_), gold * 10).error_rate < 0.15
+    np.testing.assert_array_equal(many.model_.coef_, once.model_.coef_)
+    monkeypatch.setattr(aligner_module, "MAX_CELLS", 100)
+    with pytest.raises(ValueError, match="share"):  # every sentence pair has the source sentence of the sample
+        WordAligner(verbose=0).fit([["s1"]] * 40, [[f"t{k}"] for k in range(40)])
+
+
 def test_the_sample_of_a_long_text_has_the_sentence_pairs_with_links(monkeypatch):
     monkeypatch.setattr(aligner_module, "MAX_CELLS", 160)
     gold = [Links([(0, 1), (1, 0)]) if 100 <= k < 105 else None for k in range(200)]

@@ -106,10 +106,12 @@ class WordAligner(Application):
         used = [i for i in range(len(sources)) if sources[i] and targets[i]]
         if len(used) < MIN_PAIRS:
             raise ValueError(f"only {len(used)} sentence pairs have words on both sides; give {MIN_PAIRS} or more")
+        n_used, sizes = len(used), _sizes(sources, targets, used)
+        if sizes.sum() > MAX_CELLS:
+            used = _drop_repeated(sources, targets, links, used)
+            sizes = _sizes(sources, targets, used)
         own, text = [links[i] for i in used], ([sources[i] for i in used], [targets[i] for i in used])
-        sizes = np.array([max(len(s) * len(t), MIN_SIZE) for s, t in zip(*text, strict=True)])
-        is_large = int(sizes.sum()) > MAX_CELLS
-        rows = np.arange(len(used)) if not is_large else self._sample(sizes, own)
+        rows = np.arange(len(used)) if sizes.sum() <= MAX_CELLS else self._sample(sizes, own)
         pairs, X = self._features(text, rows)
         wrong, chosen = pairs.transform_mismatched(int(self.mismatched))
         self._sentences = [text[0][i] for i in rows], [text[1][i] for i in rows]
@@ -120,7 +122,7 @@ class WordAligner(Application):
         self.held_out_ = self._test(X, own, wrong, chosen)
         accuracies = self.model_.score(X, np.ones(len(X))), self.model_.score(wrong, -np.ones(len(wrong)))
         self.accuracy_ = float(np.average(accuracies, weights=[len(X), len(wrong)]))
-        if is_large:
+        if len(X) < n_used:
             self.links_, self.scores_ = self.predict_scores(sources, targets)
             return self
         found, scores = self._align(X)
@@ -140,8 +142,14 @@ class WordAligner(Application):
         if rows.size == len(text[0]):
             pairs = WordPairs(folds=self.folds, **settings)
             return pairs, pairs.fit_transform(*text)
-        groups = group_duplicates(*text)
-        others = np.flatnonzero(~np.isin(groups, groups[rows])).tolist()
+        seen = [{tuple(side[i]) for i in rows} for side in text]
+        pairs_of_text = list(zip(*text, strict=True))
+        others = [i for i, (s, t) in enumerate(pairs_of_text) if tuple(s) not in seen[0] and tuple(t) not in seen[1]]
+        if len(others) < MIN_PAIRS:
+            raise ValueError(
+                f"only {len(others)} sentence pairs share no sentence with the {rows.size} that are learned from; give "
+                "text with fewer repeated sentences"
+            )
         pairs = WordPairs(folds=0, **settings).fit(*([side[i] for i in others] for side in text))
         return pairs, pairs.adopt(*([side[i] for i in rows] for side in text))
 
@@ -233,6 +241,22 @@ class WordAligner(Application):
             found += list(model.impute(X[tested], np.ones(tested.size)))
             truth += [gold[i] for i in tested]
         return AlignmentScores(*alignment_scores(found, truth))._asdict() if found else None
+
+
+def _sizes(sources: list[list[str]], targets: list[list[str]], used: list[int]) -> Array:
+    """The word pairs of sentence pairs; a short one counts as `MIN_SIZE`."""
+    return np.array([max(len(sources[i]) * len(targets[i]), MIN_SIZE) for i in used])
+
+
+def _drop_repeated(
+    sources: list[list[str]], targets: list[list[str]], links: list[Links | None], used: list[int]
+) -> list[int]:
+    """The first of equal sentence pairs, and all with links."""
+    first: dict[Any, int] = {}
+    for i in used:
+        first.setdefault((tuple(sources[i]), tuple(targets[i])), i)
+    chosen = set(first.values())
+    return [i for i in used if i in chosen or links[i] is not None]
 
 
 def _insert_empty(found: Ragged, used: list[int], n: int) -> Ragged:

@@ -132,7 +132,7 @@ def reasons_page(finder: Any, data: DocumentFile, found: Sequence[Decision]) -> 
         facts += [(f"held-out accuracy, {name}", f"{value:.3f}") for name, value in finder.held_out_.items()]
         note = (
             f"{compare_held_out(finder.held_out_)} Accuracies were measured on held-out folds; the linear SVM reads "
-            "whole documents. The chosen sentences decided this model's prediction. That does not prove that they "
+            "whole documents. The chosen sentences speak for this model's prediction. That does not prove that they "
             "decided the writer's opinion."
         )
     order = _order(data, found)

@@ -58,6 +58,8 @@ class ReasonFinder(Application):
     ----------
     model_ : the fitted `tacit.LatentSVM`
     words_ : the words, in the order of the weights
+    selection_ : the weights of words by which sentences are chosen, see `learn_selection`; those of the model where
+        decisive sentences were given
     classes_ : the two labels
     held_out_ : held-out accuracy of this model and of the linear SVM; None with fewer than ten documents of a label
     status_ : whether the fit was interrupted
@@ -72,6 +74,7 @@ class ReasonFinder(Application):
         "model_": instance(LatentSVM, "a fitted LatentSVM", problem=Sentences),
         "words_": instance(list, "a list of words"),
         "idf_": instance(np.ndarray, "one weight per word"),
+        "selection_": instance(np.ndarray, "one weight per word"),
     }
 
     share: float = parameter(some_share, default=0.3)
@@ -88,6 +91,8 @@ class ReasonFinder(Application):
             raise ValueError(f"words_ must be a list of words, got words_={shorten(self.words_)}")
         if not is_table(self.idf_, 1, "f") or self.idf_.shape != (len(self.words_),) or (self.idf_ <= 0).any():
             raise ValueError(f"idf_ must have one weight above 0 per word, got idf_={shorten(self.idf_)}")
+        if not is_table(self.selection_, 1, "f") or self.selection_.shape != self.idf_.shape:
+            raise ValueError(f"selection_ must have one weight per word, got selection_={shorten(self.selection_)}")
         if self.model_.schema_.n_features != len(self.words_):
             raise ValueError(f"model_ must have {len(self.words_)} features, got {self.model_.schema_.n_features}")
         if self.model_.problem.budget != self.budget:
@@ -110,6 +115,9 @@ class ReasonFinder(Application):
         self.classes_ = classes
         self.held_out_ = self._test(X, labels, hidden)
         self.model_ = self.learn(X, labels, hidden)[0]
+        self.selection_ = np.array(self.model_.weights_["polarity"])
+        if hidden is None or all(own is None for own in hidden):
+            self.selection_ = self.learn_selection(X, labels, self.model_)
         self.status_ = self.model_.status_
         return self
 
@@ -121,7 +129,7 @@ class ReasonFinder(Application):
     def reasons(self, texts: Any) -> list[Decision]:
         """The predictions, and the chosen sentences with their scores; see `tacit.text.reasons`."""
         check_is_fitted(self)
-        return reasons(self.model_, self._vectors(texts))
+        return _list_reasons(self.model_, self._vectors(texts), self.selection_)
 
     def ask(self, texts: Any, y: Any, k: int = 20, *, hidden: Any = None, random_state: Any = 0) -> Questions:
         """The documents whose decisive sentences a person should mark, see `tacit.ask`."""
@@ -154,7 +162,7 @@ class ReasonFinder(Application):
         """
         whole = LinearSVC(C=1.0, random_state=0).fit(self._whole(X), y)
         weights, intercept = whole.coef_[0], whole.intercept_
-        polarity, subjectivity = POLARITY_OF_DOCUMENT * self._average_by_counts(X, y, weights), np.zeros(weights.size)
+        polarity, subjectivity = POLARITY_OF_DOCUMENT * weights, np.zeros(weights.size)
         known = [] if hidden is None else [i for i, own in enumerate(hidden) if own is not None]
         if known:
             part = self._without_lengths(X[known])
@@ -177,10 +185,11 @@ class ReasonFinder(Application):
         )
         return model.fit(X, y, hidden=hidden), whole
 
-    def _average_by_counts(self, X: Ragged, y: Array, weights: Array) -> Array:
-        """The mean of weights of words that occur in documents and of words by the number of sentences that have them.
+    def learn_selection(self, X: Ragged, y: Array, model: LatentSVM) -> Array:
+        """The polarity by which sentences are chosen for readers.
 
-        Their errors differ: on sentences of held-out reviews the mean agrees better with labels than either.
+        It is the mean of the polarity of the model and of the weights of a linear SVM that sees how many sentences of a
+        document have a word. Their errors differ: on other reviews the mean agrees better with people than either.
         """
         tables = self._without_lengths(X)
         is_sentence = np.ones(tables.values.shape[0])
@@ -190,8 +199,8 @@ class ReasonFinder(Application):
         counts = sparse.csr_array((is_sentence, *ends)) @ has_word
         rows = normalize(sparse.csr_array(counts.multiply(self._whole(X))))
         rows.indices, rows.indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)  # as LinearSVC asks
-        other = LinearSVC(C=1.0, random_state=0).fit(rows, y).coef_[0]
-        return np.asarray((weights + other * np.linalg.norm(weights) / max(float(np.linalg.norm(other)), 1e-12)) / 2)
+        other, own = LinearSVC(C=1.0, random_state=0).fit(rows, y).coef_[0], model.weights_["polarity"]
+        return np.asarray((own + other * np.linalg.norm(own) / max(float(np.linalg.norm(other)), 1e-12)) / 2)
 
     def _complete(
         self, X: Ragged, hidden: Any, known: list[int], signs: Array, polarity: Array, subjectivity: Array
@@ -299,7 +308,8 @@ class Reason(NamedTuple):
     """A chosen sentence of a document.
 
     ``position`` counts sentences from 0. ``score`` is what the sentence adds to the decision: above 0 it speaks for the
-    predicted label. Sentences were chosen by ``selection_score``, its score plus its subjectivity.
+    predicted label. Sentences were chosen by ``selection_score``: their polarity and subjectivity, in a `ReasonFinder`
+    by its ``selection_``.
     """
 
     position: int
@@ -333,17 +343,31 @@ def reasons(model: Any, X: Any) -> list[Decision]:
     """
     if not isinstance(model, Learner) or not isinstance(model.problem, Sentences):
         raise TypeError(f"model must be a fitted learner of tacit.problems.Sentences, got {shorten(model)}")
+    return _list_reasons(model, X, model.weights_["polarity"])
+
+
+def choose_sentences(model: Any, X: Any, labels: Array, selection: Array) -> tuple[Ragged, Array, Array]:
+    """The best sentences for these labels by other weights of polarity; the polarity and subjectivity of every row."""
+    oracle = model._bind(X)
+    w = model.coef_.copy()
+    model.schema_.views(w)["polarity"][:] = selection
+    code = oracle.best_under(w, np.searchsorted(model.classes_, labels)).code
+    return oracle.decode(code)[1], *oracle.sentence_scores(w)
+
+
+def _list_reasons(model: Any, X: Any, selection: Array) -> list[Decision]:
     oracle = model._bind(X)
     w = model.coef_
     scores = oracle.label_scores(w)
-    labels, chosen = oracle.decode(oracle.predict(w).code)
-    polarity, subjectivity = oracle.sentence_scores(w)
+    labels = oracle.decode(oracle.predict(w).code)[0]
+    chosen, marks, subjectivity = choose_sentences(model, X, labels, selection)
+    polarity = oracle.sentence_scores(w)[0]
     decisions = []
     for i, label in enumerate(labels.tolist()):
         sign = 1.0 if label == model.classes_[1] else -1.0
         rows = oracle.offsets[i] + 1 + chosen[i]
         found = [
-            Reason(int(position), float(sign * polarity[row]), float(sign * polarity[row] + subjectivity[row]))
+            Reason(int(position), float(sign * polarity[row]), float(sign * marks[row] + subjectivity[row]))
             for position, row in zip(chosen[i], rows, strict=True)
         ]
         found.sort(key=lambda reason: (-reason.score, reason.position))

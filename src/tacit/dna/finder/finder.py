@@ -39,7 +39,7 @@ from tacit.dna.finder.models import (
 )
 from tacit.dna.finder.placement import SITES_PER_SEQUENCE, choose_sites, pair_motifs, place_motif
 from tacit.dna.finder.search import MOST_MOTIFS, MotifSearch
-from tacit.dna.finder.shapes import FoundMotif, describe_motif, find_best_sites, mark_overlaps
+from tacit.dna.finder.shapes import FoundMotif, Sites, describe_motif, find_best_sites, mark_overlaps
 from tacit.dna.kmers import kmer_shares
 from tacit.dna.motif.sites import MotifSites
 from tacit.dna.sequences import (
@@ -262,7 +262,7 @@ class MotifFinder(Application):
 
         With "auto" a single motif that is not significant stays in the model, which needs one, but not in `motifs_`.
         """
-        self.sites_ = find_best_sites(self.problem_, self.schema_, self.coef_, search.sequences)
+        self.sites_ = self._orient(search)
         e_values = np.array(search.p_values) * search.n_tested
         kept = [m for m in range(e_values.size) if self.n_motifs != "auto" or e_values[m] < float(self.alpha)]
         kept.sort(key=lambda m: search.p_values[m])
@@ -285,6 +285,24 @@ class MotifFinder(Application):
         ]
         self.site_lists_ = [choose_sites(*one, overhang, number) for one, number in zip(each, most, strict=True)]
         self.pairs_ = pair_motifs(*data, kept, self.motifs_)
+
+    def _orient(self, search: MotifSearch) -> Sites:
+        """Read every motif in the direction of most of its sites; return the best sites.
+
+        On two strands, a motif and its reverse complement are one model.
+        """
+        sites = find_best_sites(self.problem_, self.schema_, self.coef_, search.sequences)
+        if count_strands(self) == 1:
+            return sites
+        of_positives = sites.strand[search.is_positive], sites.value[search.is_positive] > 0
+        turned = [m for m, (strand, is_site) in enumerate(zip(*(own.T for own in of_positives), strict=True))
+                  if 2 * strand[is_site].sum() > is_site.sum()]  # fmt: skip
+        if turned:
+            self.coef_ = self.coef_.copy()
+            blocks = self.weights_["motif"]
+            blocks[turned] = blocks[turned, ::-1, ::-1]
+            sites = find_best_sites(self.problem_, self.schema_, self.coef_, search.sequences)
+        return sites
 
     # use
 

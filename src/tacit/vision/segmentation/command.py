@@ -269,7 +269,7 @@ def segment_page(
         banner="Interrupted: these are the best masks so far." if app.is_interrupted else "",
         sections=[
             Section("How good it is", _quality(app, data)),
-            Section("Masks", _masks(_boxes(data, graphs), _drawn(data), written)),
+            Section("Masks", _masks(_boxes(data, graphs), _find_drawn(data), written)),
             Section("How it was learned", _learning(app, data, graphs, completed)),
             Section("All masks", [_table(written)]),
         ],
@@ -307,7 +307,7 @@ def _boxes(data: LabelledImages, graphs: RegionGraphs) -> dict[Path, Any]:
     return {file: (box, own.shape) for file, box, own in zip(data.files, data.boxes, graphs.maps, strict=True)}
 
 
-def _drawn(data: LabelledImages) -> set[Path]:
+def _find_drawn(data: LabelledImages) -> set[Path]:
     return {file for file, mask in zip(data.files, data.masks, strict=True) if mask is not None}
 
 

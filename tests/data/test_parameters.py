@@ -220,8 +220,9 @@ def test_codes_of_strings_that_are_no_symbol_are_refused():
             coin.log_prob_of_codes(Ragged(codes, [0, 1]))
         with pytest.raises(ValueError, match="codes"):
             model.distribution_.log_prob(Ragged(codes, [0, 1]))
+    broken = [part._replace(transitions=np.zeros((0, 2, 2))) for part in model.distribution_.automata]
     with pytest.raises(ValueError, match="shapes"):
-        model.distribution_._replace(transitions=np.zeros((0, 2, 2))).log_prob(Ragged([0], [0, 1]))
+        model.distribution_._replace(automata=tuple(broken)).log_prob(Ragged([0], [0, 1]))
     with pytest.raises(ValueError, match="prefixes"):
         coin.hankel(["", "x"], ["", "b"])
 

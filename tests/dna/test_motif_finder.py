@@ -130,6 +130,16 @@ def test_two_windows_on_one_longer_site_are_an_overlap(word):
         assert second.overlap.on_other_strand == (one.strand != two.strand)
 
 
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_a_motif_is_read_along_the_strand_of_its_sites(is_turned):
+    X, y, _ = planted_motif(200, 60, "GATTACAGGC", noise=0.1, strands="one", seed=0)
+    if is_turned:
+        X = [x[::-1].translate(bytes.maketrans(b"ACGT", b"TGCA")) for x in X]
+    finder = MotifFinder(width=10, verbose=0).fit(X, y)
+    assert finder.motifs_[0].consensus == ("GCCTGTAATC" if is_turned else "GATTACAGGC")
+    assert finder.sites_.strand[np.asarray(y) == 1].mean() < 0.2
+
+
 def test_a_copy_of_a_motif_is_no_second_one():
     """Cross-validation chooses a small C here, with which a second copy of the motif adds to the first."""
     X, y, _ = planted_motif(400, 60, "CACGTGAC", noise=0.1, strands="both", seed=0)

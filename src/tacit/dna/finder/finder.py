@@ -63,6 +63,9 @@ sequences are shuffles."""
 NOT_STORED = ("sites_", "site_lists_", "held_out_", "placements_", "pairs_", "gc_area_")
 """Attributes about the training sequences, which a file does not contain."""
 
+TURNED_SHARE = 0.6
+"""A motif is turned if a larger share of its sites is on the other strand."""
+
 LEAST_SEQUENCES = 10
 """Sequences of each class that are needed to learn and to test."""
 
@@ -289,15 +292,16 @@ class MotifFinder(Application):
     def _orient(self, search: MotifSearch) -> Sites:
         """Read every motif in the direction of most of its sites; return the best sites.
 
-        On two strands, a motif and its reverse complement are one model.
+        On two strands, a motif and its reverse complement are one model. It stays as it was found where both strands
+        have about as many sites.
         """
         sites = find_best_sites(self.problem_, self.schema_, self.coef_, search.sequences)
         if count_strands(self) == 1:
             return sites
-        of_positives = sites.strand[search.is_positive], sites.value[search.is_positive] > 0
-        turned = [m for m, (strand, is_site) in enumerate(zip(*(own.T for own in of_positives), strict=True))
-                  if 2 * strand[is_site].sum() > is_site.sum()]  # fmt: skip
-        if turned:
+        strand, is_site = sites.strand[search.is_positive], sites.value[search.is_positive] > 0
+        share = (strand * is_site).sum(axis=0) / np.maximum(is_site.sum(axis=0), 1)
+        turned = np.flatnonzero(share > TURNED_SHARE)
+        if turned.size:
             self.coef_ = self.coef_.copy()
             blocks = self.weights_["motif"]
             blocks[turned] = blocks[turned, ::-1, ::-1]

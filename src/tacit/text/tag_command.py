@@ -403,7 +403,6 @@ def _page(tagger: Any, scores: Any, known: Any, others: Any, train: str, test: s
     picture = Figure(confusion_chart(scores.tags, scores.confusion), legend)
     return Page(
         f"Tags of {words}",
-        f"Held-out {_describe_quality(scores, is_csv)}",
         sections=[
             Section("What was found", [facts]),
             *([] if scores.entities is None else [Section("Entities", [_entity_table(scores.entities)])]),

@@ -220,7 +220,6 @@ def _page(parser: Any, found: Any, n_trees: int, train: str, test: Path | None, 
     )
     return Page(
         "Trees of sentences",
-        f"Held-out {_quality(scores)}",
         sections=[
             Section("What was found", [facts]),
             Section("Category by category", [Table(columns, rows, legend)]),

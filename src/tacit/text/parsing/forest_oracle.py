@@ -124,9 +124,6 @@ class ForestOracle(PartsOracle):
     def _count(self, rows: Rows) -> int:
         return int(self._starts(rows).size - 1)
 
-    def _numbers(self, rows: Rows) -> Array:
-        return np.asarray(np.arange(self.n_samples)[slice(None) if rows is None else rows])
-
     def _true_spans(self) -> TrueSpans:
         if self._truth is None:
             self._true_labels(None)  # which raises

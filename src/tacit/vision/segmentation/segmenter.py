@@ -203,7 +203,7 @@ class Segmenter(Application):
 
     def cut(self, images: Any) -> RegionGraphs:
         """The regions of images, as `fit` and `predict` use them; their maps are of the working size."""
-        settings: dict[str, Any] = {"cache": self.cache, "n_jobs": self.n_jobs, "verbose": int(self.verbose)}
+        settings: dict[str, Any] = {"cache": self.cache, "n_jobs": self.n_jobs, "verbose": int(self.verbose or 0)}
         graphs = regions(images, self.method, max_side=self.max_side, max_pixels=self._max_pixels, **settings)
         components = getattr(self, "components_", NO_COMPONENTS)
         if not components.size:
@@ -221,7 +221,7 @@ class Segmenter(Application):
         maker = self._feature_map()
         self.components_, self.network_ = NO_COMPONENTS, None
         if maker is not None:
-            settings: dict[str, Any] = {"cache": self.cache, "n_jobs": self.n_jobs, "verbose": int(self.verbose)}
+            settings: dict[str, Any] = {"cache": self.cache, "n_jobs": self.n_jobs, "verbose": int(self.verbose or 0)}
             self.components_ = learn_components(images, maker, max_pixels=MAX_PIXELS, **settings)
             self.network_ = maker.digest()
 
@@ -282,7 +282,7 @@ class Segmenter(Application):
         if isinstance(self.C, str):
             self.C_ = C_with_filled_boxes(self.C_, known.size, n_filled)
         self.model_, filled = learn_regions(
-            graphs, y, masks, table, self.C_, self.weak_, self.n_jobs, int(self.verbose)
+            graphs, y, masks, table, self.C_, self.weak_, self.n_jobs, int(self.verbose or 0)
         )
         self.box_model_ = None if filled is None else filled.model
         self.box_limits_ = np.empty(0) if filled is None else filled.limits

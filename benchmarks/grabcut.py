@@ -18,7 +18,7 @@ from tacit.apps import Segmenter
 from tacit.vision.photos import read_photo
 from tacit.vision.regions.graphs import pixels_inside
 from tacit.vision.regions.labels import tightest_box
-from tacit.vision.regions.masks import read_mask, read_mask_values
+from tacit.vision.segmentation.folders import read_mask, read_mask_values
 
 MASKS = (5, 20)
 N_TEST = 98

@@ -17,9 +17,8 @@ from benchmarks.harness import Page
 from tacit.problems import Graph
 from tacit.problems.graph import inference, oracle
 from tacit.problems.graph.forests import maximise_forests
-from tacit.problems.graph.frontiers import search_labels
 from tacit.problems.graph.inference import Labelling, Pairs, Shape, best_labels, ends, score_labels
-from tacit.problems.graph.messages import pass_messages
+from tacit.problems.graph.messages import pass_messages, search_labels
 from tacit.problems.graph.min_cut import cut_graphs
 
 N_GRAPHS, N, K = 10, 30, 4

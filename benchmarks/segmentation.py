@@ -19,7 +19,7 @@ from tacit import IterativeLatentSVM, RegionGraphs, SelfPaced, StructuredSVM, re
 from tacit.apps import Segmenter
 from tacit.vision.regions.features import REGION_SCALES
 from tacit.vision.regions.labels import tightest_box
-from tacit.vision.regions.masks import read_mask
+from tacit.vision.segmentation.folders import read_mask
 from tacit.vision.segmentation.segmenter import (
     FOLDS,
     C_with_filled_boxes,

@@ -13,7 +13,7 @@ from benchmarks import segmentation_classes as classes
 from benchmarks.harness import Page
 from tacit.vision.maps.lite0 import default_network
 from tacit.vision.maps.network import read_features
-from tacit.vision.regions.map_features import COMPONENTS, add_components, learn_components
+from tacit.vision.regions.superpixels import COMPONENTS, add_components, learn_components
 
 FOLD = 0
 ROWS = (

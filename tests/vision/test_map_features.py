@@ -8,8 +8,8 @@ from sklearn.decomposition import PCA
 import tacit
 from tacit.vision.maps import CalledMap, GradientMap
 from tacit.vision.maps.photo_maps import MappedImage, map_photos
-from tacit.vision.regions import map_features
-from tacit.vision.regions.map_features import add_components, average_cells, learn_components
+from tacit.vision.regions import superpixels
+from tacit.vision.regions.superpixels import add_components, average_cells, learn_components
 from tacit.vision.segmentation.segmenter import Segmenter
 from tests.vision.test_segment_classes import NAMES, scene
 
@@ -37,7 +37,7 @@ def test_maps_are_linear_between_cells():
 
 
 def test_components_are_those_of_scikit_learn(monkeypatch):
-    monkeypatch.setattr(map_features, "COMPONENTS", 3)
+    monkeypatch.setattr(superpixels, "COMPONENTS", 3)
     images = [scene(i)[0] for i in range(4)]
     components = learn_components(images, GradientMap(), verbose=0)
     cells = np.concatenate([own.map.reshape(-1, own.map.shape[2]) for own in map_photos(images, GradientMap())])

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from tacit.cli import main
-from tacit.vision.regions.masks import read_mask
+from tacit.vision.segmentation.folders import read_mask
 
 INSIDE = np.zeros((20, 30), bool)
 INSIDE[5:15, 8:20] = True

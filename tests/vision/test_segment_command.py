@@ -7,8 +7,8 @@ import pytest
 
 from tacit import load
 from tacit.cli import main
-from tacit.vision.regions.masks import read_mask
 from tacit.vision.segmentation.command import read_folder
+from tacit.vision.segmentation.folders import read_mask
 from tests.closing import check_closing
 
 pytest.importorskip("skimage")

@@ -8,8 +8,7 @@ import numpy as np
 
 from tacit.data.arrays import Array, states_of
 from tacit.problems.graph.forests import find_forests, maximise_forests
-from tacit.problems.graph.frontiers import search_labels
-from tacit.problems.graph.messages import pass_messages
+from tacit.problems.graph.messages import pass_messages, search_labels
 from tacit.problems.graph.min_cut import cut_graphs
 
 PRECISION = 1e-9

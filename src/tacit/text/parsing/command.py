@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 import numpy as np
+from markupsafe import Markup, escape
 
 from tacit.commands import (
     INPUT_FILE,
@@ -20,9 +21,19 @@ from tacit.commands import (
     run_options,
 )
 from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, render
+from tacit.text.parsing.brackets import MAX_WORDS, Node, count_words, list_spans, parse_tree, read_trees
 
 MAX_DRAWN, MAX_DRAWN_WORDS = 10, 30
 """Sentences that a report draws, and the words of the longest."""
+
+LETTER, ROW, GAP = 8, 34, 10
+"""Pixels per letter, per level, and between words."""
+
+WRONG = "fill: #c2410c; font-weight: 700"
+"""How a mistake is written."""
+
+MAX_NAME = 18
+"""Letters of a word that are shown."""
 
 EXAMPLES = examples(
     "tacit parse train.ptb --predict new.conllu --out trees",
@@ -60,7 +71,6 @@ def parse(
     Writes trees.ptb for the sentences of --predict, model.tacit, scores.tsv, report.html with drawn trees, and
     run.json. Files may be gzipped.
     """
-    from tacit.text.parsing.brackets import read_trees
     from tacit.text.parsing.parser import Parser
 
     if model is not None:
@@ -96,7 +106,6 @@ def parse(
 
 def read_sentences(path: Path) -> list[Any]:
     """Sentences of a file: lists of words, or of pairs (word, tag) where all words of a sentence have a tag."""
-    from tacit.text.parsing.brackets import read_trees
     from tacit.text.parsing.parser import read_leaves
     from tacit.text.raw_text import has_columns, is_raw_text, read_raw_text
     from tacit.text.tagged_words import read_conllu, read_two_columns
@@ -114,8 +123,6 @@ def read_sentences(path: Path) -> list[Any]:
 
 def _check_lengths(path: Path, sentences: list[Any]) -> list[Any]:
     """These sentences, unless one is too long for any parser."""
-    from tacit.text.parsing.brackets import MAX_WORDS
-
     for i, own in enumerate(sentences, 1):
         if len(own) > MAX_WORDS:
             raise ValueError(f"{path}, sentence {i}, has {len(own)} words, at most {MAX_WORDS} can be parsed; split it")
@@ -124,8 +131,6 @@ def _check_lengths(path: Path, sentences: list[Any]) -> list[Any]:
 
 def _parse_new(run: CommandRun, model: Path, train: tuple[Path, ...], wanted: Path | None) -> None:
     """Parse sentences by the model of an earlier run."""
-    from tacit.text.parsing.brackets import count_words, parse_tree
-    from tacit.text.parsing.drawing import draw_tree
     from tacit.text.parsing.parser import Parser
 
     parser = load_model(model, Parser, {"TRAIN": train or None})
@@ -179,9 +184,6 @@ def _score_lines(scores: Any) -> str:
 
 
 def _page(parser: Any, found: Any, n_trees: int, train: str, test: Path | None, others: Any) -> Page:
-    from tacit.text.parsing.brackets import count_words, list_spans, parse_tree
-    from tacit.text.parsing.drawing import draw_tree
-
     scores = found.scores
     facts = Facts(
         [
@@ -226,3 +228,55 @@ def _page(parser: Any, found: Any, n_trees: int, train: str, test: Path | None, 
             Section("The worst sentences", [note, *figures] if figures else [Prose("There are no mistakes.")]),
         ],
     )
+
+
+def draw_tree(tree: Node, wrong: frozenset[tuple[str, int, int]] = frozenset()) -> Markup:
+    """A tree as SVG in its own size, which scrolls; labelled spans in ``wrong`` are in the colour of mistakes. Words
+    are below their brackets, so that no lines cross.
+
+    >>> "<svg" in draw_tree(parse_tree("(NP (DT a) (NN dog))"))
+    True
+    """
+    parts: list[str] = []
+    state = {"x": float(GAP), "word": 0}
+
+    def text(x: float, y: float, content: str, style: str = "") -> str:
+        return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" style="{style}">{escape(content)}</text>'
+
+    def line(x1: float, y1: float, x2: float, y2: float) -> str:
+        ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
+        return f'<line {ends} stroke="currentColor" stroke-opacity="0.4"/>'
+
+    def visit(node: Node, level: int, letters: int = 0) -> tuple[float, float]:
+        # letters: of the longest label of the chain above
+        y = ROW * level
+        letters = max(letters, len(node.label))
+        if node.word is not None:
+            word = node.word if len(node.word) <= MAX_NAME else node.word[: MAX_NAME - 1] + "…"
+            width = LETTER * max(len(word), letters) + GAP
+            x = state["x"] + width / 2
+            state["x"] += width
+            state["word"] += 1
+            parts.append(text(x, y, node.label))
+            parts.append(text(x, y + 16, word, "font-weight: 600"))
+            return x, y
+        first = int(state["word"])
+        letters = letters if len(node.children) == 1 else 0
+        ends = [visit(child, level + 1, letters) for child in node.children]
+        x = (ends[0][0] + ends[-1][0]) / 2
+        parts.extend(line(x, y + 4, a, b - 12) for a, b in ends)
+        is_wrong = (node.label, first, int(state["word"])) in wrong
+        parts.append(text(x, y, node.label, WRONG if is_wrong else ""))
+        return x, y
+
+    visit(tree, 1)
+    width, height = state["x"] + GAP, ROW * _depth(tree)
+    title = f"tree of {count_words(tree)} words"
+    return Markup(
+        f'<div style="overflow-x: auto"><svg viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" height="{height}" '
+        f'role="img" aria-label="{title}">{"".join(parts)}</svg></div>'
+    )
+
+
+def _depth(node: Node) -> int:
+    return 2 if node.word is not None else 1 + max(map(_depth, node.children))

@@ -36,9 +36,8 @@ from tacit.vision.regions.class_labels import read_class_names
 from tacit.vision.regions.features import REGION_FEATURES, REGION_SCALES
 from tacit.vision.regions.graphs import RegionGraphs, read_image_boxes
 from tacit.vision.regions.labels import OBJECT_LABELS, RegionLabels, weak_labels
-from tacit.vision.regions.map_features import add_components, learn_components
 from tacit.vision.regions.problem import Regions
-from tacit.vision.regions.superpixels import MAX_REGION_PIXELS, regions
+from tacit.vision.regions.superpixels import MAX_REGION_PIXELS, add_components, learn_components, regions
 from tacit.vision.regions.working_size import enlarge_labels, image_shapes, shrink_labels
 from tacit.vision.segmentation.class_segmenter import fit_classes
 

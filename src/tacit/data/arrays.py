@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import re
 import zlib
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -235,6 +236,33 @@ def narrow(values: Any) -> Any:
         return values
     lowest, highest = np.min_scalar_type(values.min()), np.min_scalar_type(-1 - values.max())
     return values.astype(np.promote_types(lowest if lowest.kind == "i" else np.int8, highest), copy=False)
+
+
+_NPY_MAGIC = re.compile(rb"\x93NUMPY[\x01-\x03]\x00")
+_NPY_HEADER = re.compile(
+    r"\{'descr': '([<>|][biufcUS]\d{1,9})', 'fortran_order': (True|False), 'shape': \(((?:\d{1,18}(?:, |,)?)*)\), \}\s*"
+)
+
+
+def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """The shape of the array in a .npy file, whether it is stored by columns, and its type: numbers or strings.
+
+    NumPy's own function evaluates the header as Python. That may fail where threads of CPython 3.11 do it at once.
+
+    >>> import io
+    >>> np.save(file := io.BytesIO(), np.zeros((2, 3)))
+    >>> read_npy_header(io.BytesIO(file.getvalue()))
+    ((2, 3), False, dtype('float64'))
+    """
+    magic = file.read(8)
+    if not _NPY_MAGIC.fullmatch(magic):
+        raise ValueError("it does not begin as a .npy file")
+    length = int.from_bytes(file.read(2 if magic[6] == 1 else 4), "little")
+    header = file.read(min(length, 10_000)).decode("latin-1")
+    if (found := _NPY_HEADER.fullmatch(header)) is None:
+        raise ValueError(f"its header is {shorten(header)}, not that of an array of numbers or strings")
+    shape = tuple(int(size) for size in found[3].split(",") if size.strip())
+    return shape, found[2] == "True", np.dtype(found[1])
 
 
 def checksum(*arrays: Any) -> str:

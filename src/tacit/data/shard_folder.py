@@ -164,7 +164,7 @@ def open_part(folder: Path, shard: Shard, part: str) -> MappedArray:
         )
     try:
         return MappedArray(path)
-    except Exception as error:  # NumPy reads the header with Python's own parser, which raises what it likes
+    except (ValueError, TypeError, OSError) as error:
         raise ValueError(
             f"shard {shard.name} is damaged: {path.name}: {reason(error)}; write the shards again"
         ) from error

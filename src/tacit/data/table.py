@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import mmap
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tacit.data.arrays import Array
+from tacit.data.arrays import Array, read_npy_header
 
 MAX_RESIDENT = 1 << 28
 """Bytes of a mapped table up to which its pages stay: giving them back costs a fault each when they are read again."""
@@ -164,13 +165,11 @@ class MappedArray:
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, is_column_major, dtype = read(file)
+            shape, is_column_major, dtype = read_npy_header(file)
             self._start = file.tell()
-            if is_column_major or dtype.hasobject or not shape:
-                raise ValueError("it holds objects or a single number, or its rows are not stored one after the other")
-            size = int(np.prod(shape))
+            if is_column_major or not shape:
+                raise ValueError("it holds a single number, or its rows are not stored one after the other")
+            size = math.prod(shape)
             if path.stat().st_size != self._start + size * dtype.itemsize:
                 raise ValueError(f"it has {path.stat().st_size} bytes, not those of shape {shape} of {dtype}")
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

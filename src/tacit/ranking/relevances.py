@@ -20,6 +20,7 @@ from tacit.data.arrays import Array, first_non_finite
 from tacit.data.kernels import kernel
 from tacit.data.parameters import file_path, is_hashable, numbers, one_of, shorten
 from tacit.data.specs import check_parameters, estimator, optional, parameter, positive, whole
+from tacit.data.table import MappedArray
 from tacit.oracle import checksum
 from tacit.runtime.archive import storable
 
@@ -253,8 +254,8 @@ class _Cache:
         if not path.is_file():
             return None
         try:
-            block = np.load(path, mmap_mode="r", allow_pickle=False)
-        except ValueError:  # a truncated file: the block is computed and written again
+            block = MappedArray(path).rows
+        except (ValueError, TypeError):  # a truncated file: the block is computed and written again
             return None
         right_size = block.ndim == 3 and block.shape[:2] == (rows.stop - rows.start, columns.stop - columns.start)
         return block if right_size and block.dtype == np.float64 else None

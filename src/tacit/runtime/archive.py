@@ -24,7 +24,7 @@ from typing import IO, Any, TypeVar
 
 import numpy as np
 
-from tacit.data.arrays import Array
+from tacit.data.arrays import Array, read_npy_header
 from tacit.data.parameters import file_path, is_whole, reason, shorten
 from tacit.data.unfinished import make_unfinished
 from tacit.data.unfinished import remove_unfinished as remove_unfinished  # of archives, for who writes them
@@ -206,24 +206,22 @@ def read_array(blob: bytes, name: str, where: str) -> Array:
     """An array of numbers or strings, exactly as large as its header says."""
     try:
         stream = io.BytesIO(blob)
-        version = np.lib.format.read_magic(stream)
-        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
-        shape, _, dtype = read(stream)
-        if dtype.kind not in "biufUS" or dtype.itemsize == 0 or dtype.shape:
+        shape, is_column_major, dtype = read_npy_header(stream)
+        if dtype.kind == "c" or dtype.itemsize == 0:
             raise StorageError(f"it holds {dtype}, where numbers and strings are written")
-        if not all(is_whole(size) and size >= 0 for size in shape) or (shape and 0 in shape and shape[0] != 0):
+        if shape and 0 in shape and shape[0] != 0:
             raise StorageError(f"it has the shape {shorten(shape)}")
         promised, there = math.prod(shape) * dtype.itemsize, len(blob) - stream.tell()
         if promised != there:
             raise StorageError(f"it promises {promised} bytes and has {there}")
-        stream.seek(0)
-        array = np.lib.format.read_array(stream, allow_pickle=False)
-        array = array.astype(array.dtype.newbyteorder("="), copy=False)
+        array = np.frombuffer(blob, dtype, math.prod(shape), stream.tell())
+        array = array.reshape(shape[::-1]).T if is_column_major else array.reshape(shape)
+        array = array.astype(dtype.newbyteorder("="))
         if array.dtype.kind == "U" and array.size:
             points = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
             if (points > 0x10FFFF).any() or ((points >= 0xD800) & (points < 0xE000)).any():
                 raise StorageError("it holds something that is not a character")
-    except Exception as error:  # NumPy reads the header with Python's own parser, which raises what it likes
+    except (ValueError, TypeError) as error:
         raise StorageError(
             f"{shorten(where)} holds a broken array, {shorten(name)} ({reason(error)}); delete the file, or "
             "name another"

@@ -14,9 +14,8 @@ import tacit
 from tacit import BagClassifier, Ragged
 from tacit.bags.combination import Combination, held_out_loss, held_out_losses, log_loss
 from tacit.bags.features import STATISTICS, Scaler, bag_statistics, cut_blocks
-from tacit.bags.forest import fit_forest
-from tacit.bags.kernel_models import fit_kernel_model
 from tacit.bags.samples import Samples
+from tacit.bags.whole_bags import fit_forest, fit_kernel_model
 from tacit.runtime import InterruptedFitError, Status
 from tacit.runtime.archive import StorageError
 

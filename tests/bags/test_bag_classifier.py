@@ -88,11 +88,14 @@ def test_several_labels_per_bag(tmp_path):
         BagClassifier(**FAST).fit(bags, np.stack([y == 1, y == 9], axis=1).astype(int))
 
 
-def test_the_background_may_be_any_class():
+@pytest.mark.parametrize("rule", ["witness", "instances", "both"])
+def test_the_background_may_be_any_class(rule):
     bags, y, witness = planted(shift=7)
     names = np.array(["zinc", "active"])[y]
-    model = BagClassifier(**FAST, background="zinc", verbose=0).fit(bags, names)
+    model = BagClassifier(**{**FAST, "rule": rule}, background="zinc", verbose=0).fit(bags, names)
     assert (model.witnesses(bags) == witness).mean() >= 0.95
+    scores = model.instance_scores(bags)
+    assert all(np.argmax(scores[i]) == witness[i] for i in np.flatnonzero(y)[:5])
     with pytest.raises(ValueError, match="background"):
         BagClassifier(background="lead").fit(bags, names)
 

@@ -218,7 +218,7 @@ def _score_instances(model: HiddenCRF, bags: Ragged) -> Array:
     """(rows, classes) scores of instances by their features, those of the background 0."""
     found = np.asarray(bags.values @ model.weights_["weights"].T + model.weights_["intercept"])
     if model.problem.rule == "both":
-        found = found - found[:, :1]
+        found = found - found[:, model.classes_ == model.problem.background]
     else:
         found = np.hstack([np.zeros((len(found), 1)), found])
     return _by_label(found, model.classes_)

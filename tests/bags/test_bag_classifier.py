@@ -117,6 +117,17 @@ def test_known_witnesses_help():
         BagClassifier(**FAST).fit(bags, y, hidden=witness[:5])
 
 
+@pytest.mark.parametrize("rule", ["witness", "instances", "both"])
+def test_the_known_witness_of_a_bag_of_one_instance_changes_nothing(rule):
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    bags = [rng.standard_normal((1 if i % 4 == 1 else 5, 3)) + (i % 4 == 1) for i in range(40)]
+    hidden = np.where(np.arange(40) % 4 == 1, 0, -1)
+    model = BagClassifier(**{**FAST, "rule": rule}, verbose=0)
+    expected = model.fit(bags, y).decision_function(bags)
+    assert np.allclose(model.fit(bags, y, hidden=hidden).decision_function(bags), expected)
+
+
 def test_known_witnesses_pull_the_weights_to_models_of_instances(fitted):
     bags, y, witness = planted()
     model = BagClassifier(verbose=0).fit(bags, y, hidden=witness)

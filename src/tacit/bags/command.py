@@ -70,6 +70,9 @@ def bags(run: commands.CommandRun, table: Path, model: Path | None, **options: A
             y = np.array([str(data.labels[i]) for i in known])
             run.note(f"{len(known)} bags with a label: learning")
             classifier.fit(data.bags[known], y)
+            if classifier.background is None:
+                first = f"{classifier.classes_[0]!r}, the first label"
+                run.note(f"bags without positive instances are those of {first}; --background names another")
             classifier.columns_ = data.columns
             run.note_status(classifier.status_)
             if run.status == commands.DONE:
@@ -240,6 +243,7 @@ def bags_page(found: Found, results: list[HeldOut] | None) -> Page:
         ("with a label", sum(label is not None for label in data.labels)),
         ("instances", int(data.bags.offsets[-1])),
         ("features", len(data.columns)),
+        ("background", f"{classifier.classes_[classifier._background]} (bags without positive instances)"),
         ("model of instances", f"rule {classifier.witness_.rule}, kernel {classifier.witness_.kernel}"),
     ]
     blocks: list[Any] = [Facts(facts)]

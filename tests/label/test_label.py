@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tacit.cli import main
 from tacit.data.reading import read_text
 from tacit.label.journal import Entry, Journal
 from tacit.label.server import MAX_POST, LabelServer
@@ -395,6 +396,49 @@ def test_tags_can_begin_without_a_tagged_sentence(tmp_path):
         task.check(0, ["N", "D"])
     with pytest.raises(ValueError, match="per word"):
         task.check(0, ["N", "D", "X"])
+
+
+def test_single_words_are_asked_for_and_written_as_partly_tagged_text(tmp_path):
+    path = tmp_path / "words.tsv"
+    write_words(path, 10)
+    path.write_text(path.read_text().replace("the\t_", "the\tD"))
+    task = Tags(path, single=True)
+    assert task.items[0] == "sentence 11, word 2: cat"
+    missing = [(i, t) for i, own in enumerate(read_tagged(path).tags) for t, tag in enumerate(own) if tag is None]
+    assert [(shown["words"], shown["at"]) for shown in map(task.show, range(len(task.items)))] == [
+        (WORDS[i], t) for i, t in missing
+    ]
+    assert task.check(0, "N") == "N"
+    for wrong in ("X", ["N"], None, 1):
+        with pytest.raises((ValueError, TypeError)):
+            task.check(0, wrong)
+    answers = {0: "N", 1: "V"}
+    learned = task.learn(answers, [2])
+    assert sorted(learned.order) == list(range(3, len(task.items)))
+    assert learned.quality == 1.0
+    assert learned.guesses[3] in "DNV"
+    task.export(answers, tmp_path)
+    found = read_tagged(tmp_path / "tagged.tsv")
+    n_known = sum(tag is not None for own in read_tagged(path).tags for tag in own)
+    assert sum(tag is not None for own in found.tags for tag in own) == n_known + 2
+    out = str(tmp_path / "out")
+    assert main(["tag", str(tmp_path / "tagged.tsv"), "--quiet", "--out", out]) == 0
+
+
+def test_answers_for_whole_sentences_and_single_words_are_not_mixed(tmp_path):
+    write_words(tmp_path / "words.tsv", 10)
+    Session(Tags(tmp_path / "words.tsv"), tmp_path).answer(0, "answer", ["D", "N", "V"])
+    with pytest.raises(ValueError, match="--out"):
+        Session(Tags(tmp_path / "words.tsv", single=True), tmp_path)
+
+
+def test_known_tags_of_a_partly_tagged_sentence_are_the_guess(tmp_path):
+    write_words(tmp_path / "words.tsv", 10)
+    path = tmp_path / "more.tsv"
+    path.write_text((tmp_path / "words.tsv").read_text() + "\nthe\tV\ndog\t_\n")
+    task = Tags(path)
+    last = len(task.items) - 1
+    assert task.learn({}, []).guesses[last] == ["V", "N"]
 
 
 def test_a_file_with_all_tags_is_refused(tmp_path):

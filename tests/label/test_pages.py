@@ -164,6 +164,13 @@ def test_sentences_sites_tags_and_clusters_are_answered_by_key(tmp_path):
         browser.press("1")
         press(browser, "Enter")
         assert session.answers()[0] == {0: ["N", "D"]}
+    with showing(tmp_path / "w.tsv", "tag", tmp_path / "e", tags="", single=True) as (browser, session):
+        item = browser.run("question.item")
+        press(browser, "2")  # one key is the whole answer
+        assert session.answers()[0] == {item: "N"}
+        guess = browser.run("question.guess")
+        press(browser, "Enter")
+        assert session.answers()[0] == {item: "N", 1 - item: guess}
 
 
 @needs_chromium

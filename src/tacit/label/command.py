@@ -35,6 +35,7 @@ EXAMPLES = commands.examples(
 @click.option(
     "--tags", default="", metavar="A,B,...", help="All tags, with commas; those in the file need not be named."
 )
+@click.option("--single", is_flag=True, help="Ask for single words, not for whole sentences, for --for tag.")
 @commands.number_option("--width", 10, "Letters of a site, for --for motif.", most=100)
 @click.option(
     "--share",
@@ -86,7 +87,7 @@ def label(source: Path, aim: str, out: Path, port: int, batch: int, browser: boo
 
 def make_task(source: Path, aim: str, out: Path, *, seed: int, **options: Any) -> Task:
     """What is asked; modules of a domain are loaded when they are needed. Options of other tasks are refused."""
-    used = {"locate": ["features"], "motif": ["width"], "tag": ["tags"], "reasons": ["share"]}.get(aim, [])
+    used = {"locate": ["features"], "motif": ["width"], "tag": ["tags", "single"], "reasons": ["share"]}.get(aim, [])
     context = click.get_current_context(silent=True)
     for name in options:
         is_given = context is not None and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
@@ -118,5 +119,5 @@ def make_task(source: Path, aim: str, out: Path, *, seed: int, **options: Any) -
         return Clusters(source, seed=seed)
     from tacit.label.tags import Tags
 
-    names = [name.strip() for name in own.get("tags", "").split(",") if name.strip()]
-    return Tags(source, tags=names, seed=seed)
+    names = [name.strip() for name in own.pop("tags", "").split(",") if name.strip()]
+    return Tags(source, tags=names, seed=seed, **own)

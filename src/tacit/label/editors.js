@@ -63,14 +63,17 @@ function boxEditor(stage, asked) {
 }
 
 function tagEditor(stage, asked) {
-  const value = asked.words.map((_, i) => (asked.guess ? asked.guess[i] : task.tags[0]));
+  const isSingle = asked.at !== null;  // the tag of one word, shown in its sentence
+  const guess = isSingle ? asked.words.map((_, i) => (i === asked.at ? asked.guess : "")) : asked.guess;
+  const value = asked.words.map((_, i) => (guess && guess[i] !== null ? guess[i] : task.tags[0]));
   const first = value.slice();
-  let at = 0;
+  let at = isSingle ? asked.at : 0;
   const row = make("div", { class: "words" }), choices = make("div", { class: "choices" });
   const words = asked.words.map((word, i) => {
     const node = make("button", { type: "button", class: "word" });
     node.append(make("b", {}, word), make("span", {}, value[i]));
-    node.addEventListener("click", () => { at = i; draw(); });
+    if (isSingle) node.disabled = i !== at;
+    else node.addEventListener("click", () => { at = i; draw(); });
     row.append(node);
     return node;
   });
@@ -89,13 +92,18 @@ function tagEditor(stage, asked) {
     });
     buttons.forEach((node, i) => node.setAttribute("aria-pressed", String(task.tags[i] === value[at])));
   };
-  const choose = (tag) => { value[at] = tag; at = Math.min(at + 1, value.length - 1); draw(); };
+  const choose = (tag) => {
+    value[at] = tag;
+    if (isSingle) ACTIONS.accept();
+    else at = Math.min(at + 1, value.length - 1);
+    draw();
+  };
   stage.replaceChildren(row, choices);
   draw();
   return {
-    answer: () => value.slice(),
+    answer: () => (isSingle ? value[at] : value.slice()),
     key: (event) => {
-      const moves = { ArrowLeft: -1, ArrowRight: 1 }, turns = { ArrowUp: -1, ArrowDown: 1 };
+      const moves = isSingle ? {} : { ArrowLeft: -1, ArrowRight: 1 }, turns = { ArrowUp: -1, ArrowDown: 1 };
       if (event.key in moves) at = Math.min(Math.max(at + moves[event.key], 0), value.length - 1);
       else if (event.key in turns) value[at] = task.tags[(task.tags.indexOf(value[at]) + turns[event.key] + task.tags.length) % task.tags.length];
       else if (/^[1-9]$/.test(event.key) && Number(event.key) <= task.tags.length) { choose(task.tags[Number(event.key) - 1]); return true; }
@@ -103,7 +111,8 @@ function tagEditor(stage, asked) {
       draw();
       return true;
     },
-    help: "Click a word and a tag. Left and right choose the word, up and down or 1 to 9 its tag.",
+    help: isSingle ? "Click the tag of the marked word, or press its number. Up and down choose a tag without answering."
+      : "Click a word and a tag. Left and right choose the word, up and down or 1 to 9 its tag.",
   };
 }
 

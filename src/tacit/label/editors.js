@@ -290,6 +290,7 @@ function clusterEditor(stage, asked) {
   text.append(open[0].node);
   tokens.forEach((token, t) => {
     while (open[open.length - 1].end <= t) open.pop();
+    if (t) open[open.length - 1].node.append(" ");
     if (ends.has(t) && open.length === 1) { open[0].node = make("p"); text.append(open[0].node); }
     const begin = asked.mentions.map((span, i) => [i, span]).filter(([, span]) => span[0] === t).sort((a, b) => b[1][1] - a[1][1]);
     for (const [i, [, end]] of begin) {
@@ -297,7 +298,7 @@ function clusterEditor(stage, asked) {
       around.node.append(nodes[i]);
       open.push({ node: nodes[i], end: Math.min(end, around.end) });  // mentions that cross are cut
     }
-    open[open.length - 1].node.append(`${token} `);
+    open[open.length - 1].node.append(token);
   });
   const words = (i) => tokens.slice(...asked.mentions[i]).join(" ");
   const listed = () => {
@@ -319,7 +320,7 @@ function clusterEditor(stage, asked) {
       node.style.backgroundColor = counts[value[i]] > 1 ? `hsl(${hue} 70% 50% / 0.25)` : "transparent";
       node.style.borderBottomColor = counts[value[i]] > 1 ? `hsl(${hue} 70% 45%)` : "";
     });
-    const alone = make("button", { type: "button", "aria-pressed": String(value.indexOf(value[at]) === at) }, "somebody or something new");
+    const alone = make("button", { type: "button", "aria-pressed": String(value.indexOf(value[at]) === at) }, "nothing before it");
     alone.append(make("kbd", {}, "0"));
     alone.addEventListener("click", () => join(-1));
     const buttons = listed().map((i, n) => {
@@ -328,7 +329,7 @@ function clusterEditor(stage, asked) {
       node.addEventListener("click", () => join(i));
       return node;
     });
-    choices.replaceChildren(make("b", {}, `“${words(at)}” is the same as`), ...buttons, alone);
+    choices.replaceChildren(make("b", {}, `“${words(at)}” means the same as`), ...buttons, alone);
     if (nodes[at]) nodes[at].scrollIntoView({ block: "nearest" });
   };
   stage.replaceChildren(text, choices);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,9 @@ class Tags:
         self.words = [[str(word) for word in own] for own in given.words]
         self._given = [list(own) for own in given.tags]
         missing = [(i, t) for i, own in enumerate(self._given) for t, tag in enumerate(own) if tag is None]
-        in_file = {str(tag) for own in given.tags for tag in own if tag is not None}
-        self.tags = [*dict.fromkeys(tags), *sorted(in_file - set(tags))]
+        in_file = Counter(str(tag) for own in given.tags for tag in own if tag is not None)
+        frequent = sorted(in_file, key=lambda tag: (-in_file[tag], tag))  # the first nine have a key on the page
+        self.tags = list(dict.fromkeys([*tags, *frequent]))
         if len(self.tags) < 2:
             raise ValueError(
                 f"{path} must have two or more different tags, got {len(self.tags)}; name all of them, as in "

@@ -122,6 +122,19 @@ def test_masks_are_painted_and_changed_by_key(tmp_path):
         assert session.answers()[0][item] == painted
         press(browser, "n")
         assert [] in session.answers()[0].values()
+    (source / "masks").mkdir()
+    mask = np.zeros((48, 64), np.uint8)
+    mask[10:34, 20:44] = 255
+    Image.fromarray(mask).save(source / "masks" / "0.png")
+    with showing(source, "segment", tmp_path / "single", single=True) as (browser, session):
+        browser.wait_for("document.getElementById('canvas').width === 64")
+        for key, answer in (("1", 1), ("2", 0)):
+            item = browser.run("question.item")
+            press(browser, key)
+            assert session.answers()[0][item] == answer
+        third, guess = browser.run("question.item"), browser.run("question.guess")
+        press(browser, "Enter")
+        assert session.answers()[0][third] == guess
 
 
 @needs_chromium

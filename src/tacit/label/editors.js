@@ -153,9 +153,18 @@ function sentenceEditor(stage, asked) {
 
 function maskEditor(stage, asked) {
   const canvas = make("canvas", { id: "canvas", tabindex: "0", "aria-label": asked.name });
-  const chosen = new Set(asked.guess || []), first = new Set(chosen);
-  let map = null, photo = null, at = -1, isObject = true, isPainting = false;
-  stage.replaceChildren(canvas);
+  const isSingle = asked.region !== null;  // whether one region belongs to the object
+  const chosen = new Set(isSingle ? [] : asked.guess || []), first = new Set(chosen);
+  let map = null, photo = null, at = -1, isObject = true, isPainting = false, value = asked.guess ? 1 : 0;
+  const choices = make("div", { class: "choices" });
+  const buttons = !isSingle ? [] : ["object", "background"].map((name, i) => {
+    const node = make("button", { type: "button", "aria-pressed": String(value === 1 - i) }, name);
+    node.append(make("kbd", {}, String(i + 1)));
+    node.addEventListener("click", () => { value = 1 - i; ACTIONS.accept(); });
+    choices.append(node);
+    return node;
+  });
+  stage.replaceChildren(canvas, choices);
   const load = (path) => new Promise((done, fail) => {
     const image = new Image();
     image.onload = () => done(image);
@@ -173,7 +182,7 @@ function maskEditor(stage, asked) {
     pen.imageSmoothingEnabled = true;
     pen.drawImage(image, 0, 0, width, height);
     photo = pen.getImageData(0, 0, width, height);
-    at = map[Math.floor(height / 2) * width + Math.floor(width / 2)];
+    at = isSingle ? asked.region : map[Math.floor(height / 2) * width + Math.floor(width / 2)];
     draw();
   }).catch((error) => complain(error.message));
   const draw = () => {
@@ -183,7 +192,7 @@ function maskEditor(stage, asked) {
       const own = map[i], isIn = chosen.has(own);
       const isEdge = (x + 1 < width && map[i + 1] !== own) || (y + 1 < height && map[i + width] !== own);
       const isBorder = isEdge && ((x + 1 < width && chosen.has(map[i + 1]) !== isIn) || (y + 1 < height && chosen.has(map[i + width]) !== isIn));
-      const tint = isBorder ? [213, 94, 0, 1] : own === at && isEdge ? [0, 114, 178, 1] : isIn ? [255, 140, 20, 0.45] : isEdge ? [255, 255, 255, 0.18] : null;
+      const tint = isBorder ? [213, 94, 0, 1] : own === at && isEdge ? [0, 114, 178, 1] : isSingle && own === at ? [0, 114, 178, 0.4] : isIn ? [255, 140, 20, 0.45] : isEdge ? [255, 255, 255, 0.18] : null;
       if (tint) for (let c = 0; c < 3; c++) out[4 * i + c] = (1 - tint[3]) * out[4 * i + c] + tint[3] * tint[c];
     }
     canvas.getContext("2d").putImageData(shown, 0, 0);
@@ -197,7 +206,7 @@ function maskEditor(stage, asked) {
     return x >= 0 && y >= 0 && x < canvas.width && y < canvas.height ? map[y * canvas.width + x] : -1;
   };
   canvas.addEventListener("pointerdown", (event) => {
-    if (!photo) return;
+    if (!photo || isSingle) return;
     event.preventDefault();
     canvas.focus();
     canvas.setPointerCapture(event.pointerId);
@@ -224,8 +233,13 @@ function maskEditor(stage, asked) {
     if (x >= 0 && y >= 0 && x < width && y < height) at = map[y * width + x];
   };
   return {
-    answer: () => [...chosen].sort((a, b) => a - b),
+    answer: () => (isSingle ? value : [...chosen].sort((a, b) => a - b)),
     key: (event) => {
+      if (isSingle) {
+        const button = buttons[Number(event.key) - 1];
+        if (button) button.click();
+        return Boolean(button);
+      }
       const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
       if (!photo) return false;
       if (moves[event.key]) walk(...moves[event.key]);
@@ -235,7 +249,8 @@ function maskEditor(stage, asked) {
       draw();
       return true;
     },
-    help: "Paint over the object; a stroke that begins in it takes regions away. Arrow keys move, the space bar changes a region, G goes back to the guess.",
+    help: isSingle ? "Does the marked region belong to the object? Press 1 or 2, or accept the guess."
+      : "Paint over the object; a stroke that begins in it takes regions away. Arrow keys move, the space bar changes a region, G goes back to the guess.",
   };
 }
 

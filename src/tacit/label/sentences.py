@@ -11,14 +11,9 @@ import numpy as np
 from tacit import ask
 from tacit.data.lines import json_line
 from tacit.data.parameters import is_list, shorten, whole_number
-from tacit.label.session import Learned
+from tacit.label.session import ASKED, Learned, hold_out, list_open, put_first
 from tacit.text.sentences.finder import ReasonFinder
 from tacit.text.sentences.vectors import read_document_file
-
-FOLDS, MIN_ANSWERED = 4, 8
-"""Folds of the held-out quality, and answered documents that it needs."""
-
-ASKED = 50
 
 
 class DecisiveSentences:
@@ -75,31 +70,25 @@ class DecisiveSentences:
     def learn(self, answers: Mapping[int, Any], closed: Sequence[int]) -> Learned:
         hidden = self._collect(answers)
         model = self._finder.learn(self._X, self._y, hidden)[0]
-        done = {*answers, *closed}
-        open_ = [item for item in range(len(self.items)) if item not in done]
+        open_ = list_open(len(self.items), answers, closed)
         imputed = model.impute(self._X, self._y)
         guesses = {item: [int(t) for t in imputed[self._open[item]]] for item in open_}
         at = {k: item for item, k in enumerate(self._open)}
-        skip = [self._open[item] for item in done]
+        skip = [self._open[item] for item in {*answers, *closed}]
         questions = ask(model, self._X, self._y, ASKED, hidden=hidden, skip=skip, random_state=self._seed)
-        first = [at[k] for k in questions.rows.tolist() if k in at]
-        order = list(dict.fromkeys([*first, *open_]))
+        order = put_first((at[k] for k in questions.rows.tolist() if k in at), open_)
         return Learned(order, guesses, self._test(hidden))
 
     def _test(self, hidden: list[Any]) -> float | None:
         """The share of the sentences of held-out answers that the model chooses."""
-        known = [k for k, own in enumerate(hidden) if own is not None]
-        if len(known) < MIN_ANSWERED:
-            return None
-        shares = []
-        for fold in range(FOLDS):
-            held = set(known[fold::FOLDS])
+        shares: list[float] = []
+        for held in hold_out([k for k, own in enumerate(hidden) if own is not None]):
             given = [None if k in held else own for k, own in enumerate(hidden)]
             model = self._finder.learn(self._X, self._y, given)[0]
-            rows = np.array(sorted(held))
+            rows = np.array(held)
             found = model.impute(self._X[rows], self._y[rows])
             shares += [len(set(own) & set(hidden[k])) / len(hidden[k]) for k, own in zip(rows, found, strict=True)]
-        return float(np.mean(shares))
+        return float(np.mean(shares)) if shares else None
 
     def export(self, answers: Mapping[int, Any], folder: Path) -> list[str]:
         """documents.jsonl: all documents, with the answers as "known", what ``tacit reasons`` reads."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from tacit.data.parameters import reason, shorten, whole_number
 from tacit.label.journal import ANSWER, KINDS, NONE, SKIP, UNDO, Entry, Journal
@@ -16,6 +18,13 @@ SHOWN = 5
 
 FLAT, ROUNDS = 0.005, 3
 """If the quality rose by less than this in so many rounds, the page says that more answers hardly pay."""
+
+
+FOLDS, MIN_ANSWERED = 4, 8
+"""Folds of the quality on held-out answers, and answers that it needs."""
+
+ASKED = 50
+"""Questions that are put in order by their usefulness after each fit; the others follow."""
 
 
 class Learned(NamedTuple):
@@ -28,6 +37,27 @@ class Learned(NamedTuple):
     order: Sequence[int]
     guesses: Mapping[int, Any]
     quality: float | None
+
+
+def list_open(n: int, answers: Mapping[int, Any], closed: Sequence[int]) -> list[int]:
+    """The items, of ``n``, that have neither an answer nor were closed without one."""
+    done = {*answers, *closed}
+    return [item for item in range(n) if item not in done]
+
+
+def put_first(first: Iterable[int], items: Sequence[int]) -> list[int]:
+    """The items in a new order."""
+    return list(dict.fromkeys([*first, *items]))
+
+
+def shuffle(items: Sequence[int], seed: int) -> list[int]:
+    """The items in a random order, for questions before there is a model."""
+    return [items[i] for i in np.random.default_rng(seed).permutation(len(items)).tolist()]
+
+
+def hold_out(items: Sequence[int]) -> list[list[int]]:
+    """The items of each fold, to be held out in turn; no fold with too few items."""
+    return [list(items[fold::FOLDS]) for fold in range(FOLDS)] if len(items) >= MIN_ANSWERED else []
 
 
 class Task(Protocol):

@@ -7,19 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tacit.data.parameters import is_list, one_of, shorten
-from tacit.label.session import Learned
+from tacit.label.session import ASKED, Learned, hold_out, list_open, put_first, shuffle
 from tacit.text.tagged_words import read_tagged, write_two_columns
 from tacit.text.tagger import Tagger
 
-FOLDS, MIN_TAGGED = 4, 8
-"""Folds of the held-out accuracy, and sentences that it needs."""
-
 EPOCHS = 5
-ASKED = 50
-"""Questions that are put in order by their usefulness after each fit; the others follow."""
 
 
 class Tags:
@@ -72,11 +65,9 @@ class Tags:
 
     def learn(self, answers: Mapping[int, Any], closed: Sequence[int]) -> Learned:
         known = self._collect(answers)
-        done = {*answers, *closed}
-        open_ = [item for item in range(len(self.items)) if item not in done]
+        open_ = list_open(len(self.items), answers, closed)
         if len({tag for own in known.values() for tag in own} - {None}) < 2:
-            shuffled = np.random.default_rng(self._seed).permutation(len(open_)).tolist()
-            return Learned([open_[i] for i in shuffled], {}, None)
+            return Learned(shuffle(open_, self._seed), {}, None)
         tagger = self._fit(known)
         rows = sorted({self._places[item][0] for item in open_})
         guesses: dict[int, Any] = {}
@@ -92,7 +83,7 @@ class Tags:
             parts = [None] * len(asked.rows) if asked.parts is None else asked.parts.tolist()
             at = {self._places[item]: item for item in open_}
             first = [(rows[k], t) for k, t in zip(asked.rows.tolist(), parts, strict=True)]
-            order = list(dict.fromkeys([*(at[place] for place in first if place in at), *open_]))
+            order = put_first((at[place] for place in first if place in at), open_)
         return Learned(order, guesses, self._test(known))
 
     def _collect(self, answers: Mapping[int, Any]) -> dict[int, list[str | None]]:
@@ -112,12 +103,8 @@ class Tags:
 
     def _test(self, known: Mapping[int, Any]) -> float | None:
         """The accuracy of known tags of held-out sentences, each held out once."""
-        rows = list(known)
-        if len(rows) < MIN_TAGGED:
-            return None
         right = total = 0
-        for fold in range(FOLDS):
-            test = rows[fold::FOLDS]
+        for test in hold_out(list(known)):
             train = {i: own for i, own in known.items() if i not in set(test)}
             if len({tag for own in train.values() for tag in own} - {None}) < 2:
                 return None
@@ -125,7 +112,7 @@ class Tags:
             for i, own in zip(test, found, strict=True):
                 right += sum(str(tag) == true for tag, true in zip(own, known[i], strict=True))
                 total += sum(true is not None for true in known[i])
-        return right / total
+        return right / total if total else None
 
     def export(self, answers: Mapping[int, Any], folder: Path) -> list[str]:
         """tagged.tsv: a word and its tag per line, ``_`` where it is missing, what ``tacit tag`` reads."""

@@ -135,6 +135,7 @@ def follow_parts(data: Data, rule: str, budgets: Sequence[int], draw: int) -> li
     """The same for single parts, after the parts of a few whole samples; rule "whole" goes on with whole samples."""
     assert data.offsets is not None
     sizes, order = np.diff(data.offsets), np.random.default_rng((draw, 7)).permutation(len(data.offsets) - 1)
+    order = np.roll(order, -int(np.argmax(sizes[order] <= budgets[0])))  # the first sample fits into the first budget
     ends = np.cumsum(sizes[order])
     known = np.zeros(data.n, dtype=bool)
 

@@ -205,6 +205,16 @@ def test_the_page_says_when_answers_stop_paying(tmp_path):
     assert "hardly pay" in session.state()["advice"]
 
 
+def test_the_curve_goes_on_in_the_next_session(tmp_path):
+    session = Session(Numbers(), tmp_path, batch=1)
+    session.answer(0, "answer", 1)
+    session.wait()
+    assert Session(Numbers(), tmp_path).state()["qualities"] == [(1, 0.5)]
+    (tmp_path / "quality.tsv").write_text("answers\tquality\nmany\t0.5\n")
+    with pytest.raises(ValueError, match="remove"):
+        Session(Numbers(), tmp_path)
+
+
 # server
 
 
@@ -219,6 +229,21 @@ def test_the_page_and_its_files_have_a_policy_and_link_nothing_else(server):
         assert b"https:" not in content
         assert content.replace(b"http://www.w3.org/2000/svg", b"").count(b"http:") == 0
     assert send(server, "GET", below(server, "image/3"))[2] == b"photo"
+
+
+def test_addresses_for_a_proxy_are_refused(server):
+    assert send(server, "GET", f"http://evil.example{below(server, 'state')}")[0] == 403
+
+
+def test_two_lengths_are_refused(server):
+    body = b'{"item": 0, "kind": "answer", "answer": 1}'
+    host = server.hosts[0]
+    lines = [f"POST {below(server, 'answer')} HTTP/1.1", f"Host: {host}", f"Origin: http://{host}"]
+    lines += ["Content-Type: application/json", f"Content-Length: {len(body)}", "Content-Length: 0", "", ""]
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as connection:
+        connection.sendall("\r\n".join(lines).encode() + body)
+        assert b" 411 " in connection.recv(1000)
+    assert server.session.answers() == ({}, [])
 
 
 def test_it_listens_on_this_machine_alone(server):

@@ -238,8 +238,8 @@ def summarise(page: Page, found: dict[str, tuple[list[int], dict[str, np.ndarray
         low, high = resample_savings([found[name] for name in names], [find_auto(n, found[n][1]) for n in names])
         page.notes.append(
             f"Mean saving over {words} with 'auto': {np.mean(list(own.values())):.0%} (95 % interval by resampling "
-            f"draws: {low:.0%} to {high:.0%}); fewer answers on {sum(value > 0 for value in own.values())}; clearly better on "
-            f"{len(better)}{list_names(better)}, clearly worse on {len(worse)}{list_names(worse)}."
+            f"draws: {low:.0%} to {high:.0%}); fewer answers on {sum(value > 0 for value in own.values())}; clearly "
+            f"better on {len(better)}{list_names(better)}, clearly worse on {len(worse)}{list_names(worse)}."
         )
     page.notes += [
         "Must: fewer answers than random on at least 6 of the first 9 data sets, 30 % on their mean, never clearly "

@@ -166,10 +166,12 @@ def test_sentences_are_learned_and_read_by_reasons(tmp_path):
     assert sorted(learned.order) == [10, 11, *range(13, 24)]
     assert learned.quality == 1.0
     assert [learned.guesses[i] for i in range(13, 24)] == [[truth[i]] for i in range(13, 24)]
-    for wrong in (None, [], [0, 1], [4], ["a"]):
+    for wrong in (None, [], [0, 4], [4], ["a"]):
         with pytest.raises((ValueError, TypeError)):
             task.check(0, wrong)
-    task.export({3: [truth[3]]}, tmp_path)
+    assert task.check(0, [2, 0, 2]) == [0, 2]
+    assert task.learn({0: [0, 1, 2], 1: [truth[1]]}, []).guesses[2] == [truth[2]]
+    task.export({3: [truth[3], (truth[3] + 1) % 4]}, tmp_path)
     found = read_document_file(tmp_path / "documents.jsonl")
     assert [i for i, own in enumerate(found.known) if own is not None] == [3]
     command = ["reasons", str(tmp_path / "documents.jsonl"), "--share", "0.25", "--ask", "4", "--quiet"]

@@ -133,7 +133,7 @@ function sentenceEditor(stage, asked) {
       node.setAttribute("aria-pressed", String(chosen.has(i)));
       node.setAttribute("aria-current", String(i === at));
     });
-    left.textContent = `${chosen.size} of ${asked.count} sentences chosen`;
+    left.textContent = `${chosen.size} chosen; the model chooses ${asked.count}.`;
   };
   const toggle = (i) => { if (!chosen.delete(i)) chosen.add(i); draw(); };
   stage.replaceChildren(row, left);

@@ -52,12 +52,10 @@ class DecisiveSentences:
         return {"sentences": self.data.documents[i], "label": self.data.labels[i], "count": self.counts[k]}
 
     def check(self, item: int, answer: Any) -> list[int]:
-        """As many sentences as the share says."""
-        k = self._open[item]
-        last = len(self.data.documents[self._rows[k]]) - 1
-        if not is_list(answer) or len(answer) != self.counts[k]:
-            n = len(answer) if is_list(answer) else shorten(answer)
-            raise ValueError(f"{self.counts[k]} sentences must be chosen (--share), got {n}")
+        """One or more sentences."""
+        last = len(self.data.documents[self._rows[self._open[item]]]) - 1
+        if not is_list(answer) or not len(answer):
+            raise ValueError(f"one or more sentences must be chosen, got {shorten(answer)}")
         return sorted({whole_number("a sentence", own, 0, last) for own in answer})
 
     def _collect(self, answers: Mapping[int, Any]) -> list[Any]:
@@ -74,9 +72,9 @@ class DecisiveSentences:
         imputed = model.impute(self._X, self._y)
         guesses = {item: [int(t) for t in imputed[self._open[item]]] for item in open_}
         at = {k: item for item, k in enumerate(self._open)}
-        skip = [self._open[item] for item in {*answers, *closed}]
-        questions = ask(model, self._X, self._y, ASKED, hidden=hidden, skip=skip, random_state=self._seed)
-        order = put_first((at[k] for k in questions.rows.tolist() if k in at), open_)
+        skip = sorted({*range(len(self._y))} - {self._open[item] for item in open_})
+        questions = ask(model, self._X, self._y, ASKED, skip=skip, random_state=self._seed)
+        order = put_first((at[k] for k in questions.rows.tolist()), open_)
         return Learned(order, guesses, self._test(hidden))
 
     def _test(self, hidden: list[Any]) -> float | None:

@@ -6,8 +6,9 @@ import sys
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from tacit import BagClassifier, Ragged, StructuredSVM, apps, plot
+from tacit import BagClassifier, LatentSVM, Ragged, StructuredSVM, apps, plot
 from tacit.bags.combination import Combination
 from tacit.data import arrays
 from tacit.data.graphs import Graphs
@@ -18,8 +19,9 @@ from tacit.label.session import Session
 from tacit.label.tags import Tags
 from tacit.oracle import Schema
 from tacit.plot import canvas
-from tacit.problems import Chain, PerSample, Tree, rotations
+from tacit.problems import Chain, PerSample, Transcript, Tree, rotations
 from tacit.problems.rotation import Rotations
+from tacit.ranking import GlobalRanker
 from tacit.signals import Word, format_ctm, format_textgrid
 from tacit.spectral import SpectralAutomaton, WeightedAutomaton
 from tacit.testing.learner_checks import make_samples
@@ -132,6 +134,26 @@ def test_parameters_that_can_be_read_once_or_have_more_than_64_bits_are_refused(
         SpectralAutomaton(iter([1, 2])).fit(X)
     with pytest.raises(ValueError, match="size"):
         SpectralAutomaton(1, size=10**30).fit(X)
+
+
+@pytest.mark.parametrize("problem", [Chain(), Transcript(states=1)])
+def test_labels_that_can_be_read_once_are_read_once(problem):
+    X, y = [np.eye(4), np.eye(4)[::-1]] * 3, [["a", "b"] * 2, ["b", "a"] * 2] * 3
+    w = [LatentSVM(problem, C=1.0, verbose=0).fit(X, labels).coef_ for labels in (y, iter(y))]
+    assert np.array_equal(*w)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_array])
+def test_sparse_tables_are_checked_before_scipy_converts_them(kind):
+    """SciPy writes where indptr says, and does not convert numbers of two bytes."""
+    table = kind(np.eye(4))
+    table.data = table.data.astype(np.float16)
+    assert Ragged.of([table, table]).values.dtype == np.float32
+    assert GlobalRanker().fit(table, [0, 1, 0, 1], group=[2, 2]).coef_.size == 4
+    table.indptr = np.array([0, 2**30, 1, 2, 4], dtype=np.int32)
+    for read in (lambda: Ragged.of([table, table]), lambda: GlobalRanker().fit(table, [0, 1, 0, 1], group=[2, 2])):
+        with pytest.raises(ValueError, match="damaged"):
+            read()
 
 
 def test_a_schema_with_masked_classes_is_refused():

@@ -171,6 +171,14 @@ def test_few_lines_of_regions_do_not_take_gigabytes(tmp_path):
     assert len(read_peaks(tmp_path / "a.bed", tmp_path / "g.fa", 100)[0]) == 500  # every two have the same middle
 
 
+def test_a_genome_with_two_chromosomes_of_one_name_is_refused(tmp_path):
+    """Their letters were joined, and every record was compared with every region."""
+    (tmp_path / "g.fa").write_text(">c 1\nACGT\n>c 2\nTTTT\n")
+    (tmp_path / "a.bed").write_text("c\t0\t4\n")
+    with pytest.raises(ValueError, match="two sequences"):
+        read_peaks(tmp_path / "a.bed", tmp_path / "g.fa", 0)
+
+
 def test_symbols_of_a_picture_that_are_too_few_are_refused():
     automaton = WeightedAutomaton([1.0], [[[0.3]], [[0.5]]], [0.2], symbols=["a", "b"])
     block = automaton.hankel(["", "a"], ["", "b"])

@@ -64,6 +64,15 @@ def test_tables_of_other_programs(tmp_path):
     found = boxes_csv(file)
     assert found.files.tolist() == ["a.jpg"]
     assert found.boxes.tolist() == [[1, 2, 30, 40.5]]
+    file.write_text("Image\tLabel\tX1\tY1\tX2\tY2\na.jpg\tcat\t1\t2\t30\t40.5\n")
+    assert boxes_csv(file).boxes.tolist() == found.boxes.tolist()
+
+
+def test_shares_of_the_photo_are_not_taken_for_pixels(tmp_path):
+    file = tmp_path / "train.csv"
+    file.write_text("file,xmin,ymin,xmax,ymax\na.jpg,0.1,0.2,0.5,1\n")
+    with pytest.raises(ValueError, match="shares"):
+        boxes_csv(file)
 
 
 @pytest.fixture

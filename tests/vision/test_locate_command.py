@@ -58,7 +58,7 @@ def test_some_boxes_make_a_detector_that_all_classes_share(place, tmp_path):
     assert main(["locate", *arguments, "--evaluate", str(place / "photos.csv"), "--out", str(tmp_path / "o")]) == 0
     record = json.loads((tmp_path / "o" / "run.json").read_text())
     assert record["method"].startswith("shared")
-    assert record["evidence"]["drawn boxes"] == 7
+    assert record["evidence"]["photos with drawn boxes"] == 7
     assert record["evaluation"]["mean IoU"] > 0.5
 
 

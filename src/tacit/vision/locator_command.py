@@ -55,7 +55,7 @@ EXAMPLES = examples(
 )
 SHOWN = 8
 """Photos per section."""
-THUMBNAIL = 200
+THUMBNAIL = 320
 TYPE_SIDE, TYPE_EXAMPLES = 96, 5
 """Pixels of the mean image of a type, and photos shown beside it."""
 BLUE, ORANGE, GREY, GREEN = (31, 119, 220), (240, 140, 20), (150, 150, 150), (20, 150, 60)
@@ -275,7 +275,7 @@ def _describe(locator: Locator, result: Result) -> tuple[str, str]:
     """What was found, and how good it is."""
     iou = locator.evidence_.get("held-out mean IoU")
     scores = {} if result.truth is None else result.evaluation()
-    parts = [f"held-out mean IoU {iou:.2f}" if iou is not None else "held-out IoU unknown: too few drawn boxes"]
+    parts = [f"held-out mean IoU {iou:.2f}" if iou is not None else "IoU unknown: too few drawn boxes to hold some out"]
     if locator.is_several_:
         recall, precision = (locator.evidence_[f"held-out {name}"] for name in ("recall", "precision"))
         parts = [f"held-out recall {recall:.0%} and precision {precision:.0%}"]

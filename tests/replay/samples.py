@@ -71,7 +71,7 @@ vectors.read_document_file(Path("reviews.jsonl"))
 boxes.read_table("boxes.csv")
 boxes.read_table("voc")
 boxes.read_table("coco.json")
-boxes.read_table("yolo", {"a": ("a.png", 40, 30)})
+boxes.read_table("yolo", [("a.png", 40, 30)])
 boxes.read_table("labelme.json")
 boxes.read_table("cvat.xml")
 pautomac_files.read_pautomac("few.pautomac")
@@ -116,7 +116,7 @@ def readers(home: Path) -> Iterator[Program]:
         "steps": "text.steps",
         "bag_tables": "bags.tables",
         "vectors": "text.sentences.vectors",
-        "boxes": "vision.box_formats.reading",
+        "boxes": "vision.box_formats",
         "photos": "vision.photos",
         "pautomac_files": "datasets.pautomac_files",
         "motif_files": "dna.finder.files",

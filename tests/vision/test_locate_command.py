@@ -213,6 +213,15 @@ def test_a_locator_is_an_estimator_that_refuses_what_does_not_fit():
         Locator(features=3).fit(photos, y)
 
 
+def test_one_drawn_box_is_kept_and_said_to_be_too_few(place, tmp_path, capsys):
+    lines = (place / "photos.csv").read_text().splitlines()
+    (tmp_path / "one.csv").write_text("\n".join(lines[:2]))
+    arguments = [str(place / "photos"), "--features", str(place / "net.onnx"), "--out", str(tmp_path / "out")]
+    assert main(["locate", *arguments, "--boxes", str(tmp_path / "one.csv")]) == 0
+    assert "too few" in capsys.readouterr().out
+    assert (tmp_path / "out" / "boxes.csv").read_text().count(",drawn") == 1
+
+
 def test_labels_alone_enclose_whole_objects_and_leave_out_photos_without_one(place, tmp_path):
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "rises").symlink_to(place / "photos" / "rises")

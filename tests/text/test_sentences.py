@@ -13,6 +13,7 @@ from tacit import LatentSVM, Ragged
 from tacit.apps import ReasonFinder, Summariser
 from tacit.problems import Sentences
 from tacit.text import SentenceVectors, reasons
+from tacit.text.sentences.vectors import read_document_file
 
 
 def bound(X, share=0.5, budget="sentences"):
@@ -206,3 +207,14 @@ def test_a_summariser_learns_from_labels_where_there_are_no_summaries(tmp_path):
     assert 2 in model.predict(texts)[0]
     with pytest.raises(ValueError, match="summaries"):
         Summariser(min_documents=1).fit(texts)
+
+
+def test_documents_of_a_table_are_those_of_json_lines(tmp_path):
+    lines, table = tmp_path / "a.jsonl", tmp_path / "a.csv"
+    lines.write_text('\ufeff{"id": "x", "text": "Dr. No waits. Fine!", "label": "+"}\r\n{"text": "Dull."}', "utf-8")
+    table.write_text('\ufeffid;label;text\r\nx;+;"Dr. No waits. Fine!"\r\ndocument 2;;Dull.', "utf-8")
+    found = read_document_file(lines)
+    assert found == read_document_file(table)
+    assert found.documents == [["Dr. No waits.", "Fine!"], ["Dull."]]
+    assert found.spans == [[(0, 13), (14, 19)], [(0, 5)]]
+    assert found.labels == ["+", None]

@@ -214,7 +214,7 @@ def read_recordings(folder: Path, table: Path | None = None) -> Recordings:
 
 
 def _read_table(table: Path, names: set[str]) -> tuple[dict[str, list[str]], dict[str, str]]:
-    lines = read_text(table, "utf-8-sig").splitlines()
+    lines = read_text(table).splitlines()
     columns = lines[0].split("\t") if lines else []
     if "file" not in columns or "transcript" not in columns:
         raise ValueError(

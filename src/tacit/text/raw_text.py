@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.lines import one_line
 from tacit.data.parameters import entries, is_whole, shorten
 from tacit.data.reading import MAX_BYTES, find_file, quote, read_text
 from tacit.data.text_files import TextReader
@@ -41,6 +40,9 @@ _ELISIONS = "l d j m n s t c qu jusqu lorsqu puisqu quoiqu dell all nell sull da
 ELISIONS = frozenset(_ELISIONS.split())
 """French and Italian words that end in an apostrophe, which begins the next word: l'eau, dell'arte."""
 
+LOWER_CASE = 0.005
+"""Share of capitals up to which a text counts as written in lower case: end marks alone end its sentences."""
+
 SOFT_WRAP = (50, 100)
 """Characters of a line whose end does not end a sentence, as in text that is wrapped at a width."""
 
@@ -49,12 +51,14 @@ _LETTER = (
     r"[\w\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0df3\u200c\u200d]"
 )
 """Letters, digits, and marks that belong to the letter before (Latin, Hebrew, Arabic, Indic)."""
+_EMOJI = r"[\u2190-\u2bff\U0001f000-\U0001f1e5\U0001f200-\U0001faff][\ufe0f\U0001f3fb-\U0001f3ff]*"
 _TOKEN = re.compile(
     "|".join(
         (
             r"(?:https?://|www\.)\S*[\w/]",  # addresses
             r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
             r"[@#]\w+",  # names and topics of messages
+            rf"{_EMOJI}(?:\u200d{_EMOJI})*|[\U0001f1e6-\U0001f1ff]{{2}}",  # signs of several letters, flags
             r"[:;=8][-o*']?[)(\]\[DPp/\\|3](?!\w)|<3",  # emoticons
             rf"(?:{_WORD}\.){{2,}}|(?:[A-Z]{{2}}\.){{2,}}",  # U.S., e.g., EE.UU.
             r"\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th|s)?(?!\w)(?:(?:['’]|:(?=[^\W\d]))\w+)?",  # 5'te, 10:een
@@ -108,12 +112,13 @@ def split_text(text: str) -> RawText:
     if not isinstance(text, str):
         raise TypeError(f"text must be a string, got {shorten(text)}")
     _refuse_unspaced(text)
+    has_capitals = sum(map(str.isupper, text)) > LOWER_CASE * len(text)
     words: list[list[str]] = []
     spans: list[Array] = []
     for block in _blocks(text):
         tokens = [span for found in _TOKEN.finditer(text, *block) for span in _split_token(text, *found.span())]
         tokens = _join_full_stops(text, tokens)
-        for first, last in _sentence_bounds(text, tokens):
+        for first, last in _sentence_bounds(text, tokens, has_capitals):
             own = tokens[first:last]
             words.append([text[a:b] for a, b in own])
             spans.append(np.array(own, dtype=np.int64))
@@ -127,7 +132,7 @@ def read_raw_text(path: str | os.PathLike[str], *, max_bytes: Any = MAX_BYTES) -
     """
     file = find_file(path, "a text file")
     try:
-        raw = split_text(read_text(file, "utf-8-sig", max_bytes))
+        raw = split_text(read_text(file, max_bytes))
     except TypeError:
         raise
     except ValueError as error:
@@ -170,7 +175,7 @@ def stand_off(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
             )
         start, end, kind = span
         name = re.sub(r"\s+", "_", kind)
-        lines.append(f"T{number}\t{name} {start} {end}\t{one_line(text[start:end])}\n")
+        lines.append(f"T{number}\t{name} {start} {end}\t{' '.join(text[start:end].split())}\n")
     return "".join(lines)
 
 
@@ -230,7 +235,7 @@ def _join_full_stops(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int
     return joined
 
 
-def _sentence_bounds(text: str, tokens: list[tuple[int, int]]) -> Iterable[tuple[int, int]]:
+def _sentence_bounds(text: str, tokens: list[tuple[int, int]], has_capitals: bool) -> Iterable[tuple[int, int]]:
     """First and last token (not included) of every sentence."""
     first = position = 0
     n = len(tokens)
@@ -246,7 +251,7 @@ def _sentence_bounds(text: str, tokens: list[tuple[int, int]]) -> Iterable[tuple
         while position < n and (_is_end(text[slice(*tokens[position])]) or _closes(text, tokens, position)):
             position += 1
         follows = text[slice(*tokens[position])] if position < n else ""
-        if _goes_on(text, tokens, position, token, follows, is_dotted):
+        if _goes_on(text, tokens, position, token, follows, is_dotted, has_capitals):
             continue
         yield first, position
         first = position
@@ -259,19 +264,27 @@ def _is_end(token: str) -> bool:
 
 
 def _closes(text: str, tokens: list[tuple[int, int]], position: int) -> bool:
-    """Whether a token is a closing mark: it stands right after the token before, and not before a letter."""
+    """Whether a token is an emoji, or a closing mark right after the token before that is not before a letter."""
     start, end = tokens[position]
     is_near = start == tokens[position - 1][1]
     is_free = end >= len(text) or not text[end].isalnum()
-    return text[start:end] in _CLOSING and is_near and is_free
+    return (text[start:end] in _CLOSING and is_near and is_free) or "\U0001f300" <= text[start] <= "\U0001faff"
 
 
-def _goes_on(text: str, tokens: list[tuple[int, int]], position: int, mark: str, follows: str, is_dotted: bool) -> bool:
+def _goes_on(
+    text: str,
+    tokens: list[tuple[int, int]],
+    position: int,
+    mark: str,
+    follows: str,
+    is_dotted: bool,
+    has_capitals: bool,
+) -> bool:
     """Whether a sentence goes on after an end mark."""
     if not follows:
         return False
     if is_dotted:
-        return follows.lower() not in STARTERS or not follows[0].isupper()
+        return not has_capitals or follows.lower() not in STARTERS or not follows[0].isupper()
     behind = tokens[position][0] - tokens[position - 1][1]
     if mark == "." and not behind:  # no space: example.com, or a list of numbers
         return True
@@ -281,5 +294,5 @@ def _goes_on(text: str, tokens: list[tuple[int, int]], position: int, mark: str,
     first = next((letter for letter in follows if letter.isalnum()), "")
     if not first and position + 1 < len(tokens):  # a quotation begins, or a mark follows
         first = text[tokens[position + 1][0]]
-        return follows in ",;:-–—" or (first.islower() and follows not in '“"«„(')
-    return first.islower()
+        return follows in ",;:-–—" or (has_capitals and first.islower() and follows not in '“"«„(')
+    return has_capitals and first.islower()

@@ -44,10 +44,10 @@ EXAMPLES = commands.examples(
 def reasons(run: commands.CommandRun, documents: Path, model: Path | None, n_asked: int | None, **options: Any) -> None:
     """Find the sentences that decide the labels of documents.
 
-    FILE has a JSON object per line: "text" or a list "sentences", a "label" (one of two), and perhaps an "id". It may
-    be gzipped. Lines without a label are not learned from, but get reasons too. "known" lists the decisive sentences of
-    a document, counted from 0, as 'tacit label' writes them. With --model, FILE may be raw
-    text (.txt), one document.
+    FILE has a JSON object per line: "text" or a list "sentences", a "label" (one of two), and perhaps an "id"; or it is
+    a .csv or .tsv file with the columns text and label. It may be gzipped. Lines without a label are not learned from,
+    but get reasons too. "known" lists the decisive sentences of a document, counted from 0, as 'tacit label' writes
+    them. With --model, FILE may be raw text (.txt), one document.
 
     Writes report.html, reasons.jsonl (the predicted label of each document, and the chosen sentences with their
     scores), model.tacit and run.json.
@@ -94,6 +94,7 @@ def _write_questions(folder: Any, finder: Any, data: Any, rows: Sequence[int], k
 
 def _line(data: Any, i: int, decision: Any) -> str:
     """One document as a line of JSON."""
+    spans = data.spans[i]
     content = {
         "id": data.names[i],
         "label": data.labels[i],
@@ -101,7 +102,7 @@ def _line(data: Any, i: int, decision: Any) -> str:
         "margin": decision.margin,
         "reasons": [
             {"sentence": reason.position, "score": reason.score, "text": data.documents[i][reason.position]}
-            | ({} if data.spans is None else dict(zip(("start", "end"), data.spans[reason.position], strict=True)))
+            | ({} if spans is None else dict(zip(("start", "end"), spans[reason.position], strict=True)))
             for reason in decision.reasons
         ],
     }

@@ -38,7 +38,8 @@ def summarise(run: commands.CommandRun, documents: Path, model: Path | None, **o
 
     FILE has a JSON object per line: "text" or a list "sentences", and perhaps a "summary" (text), a "label" (one of
     two) and an "id". If some lines have a summary, the model learns from those which sentences to choose. Otherwise it
-    learns from the labels, and chooses the sentences that decide them. With --model, FILE may be raw text (.txt).
+    learns from the labels, and chooses the sentences that decide them. FILE may also be a .csv or .tsv file with such
+    columns, and with --model raw text (.txt).
 
     Writes summaries.jsonl (the chosen sentences of each document), report.html, model.tacit and run.json.
     """

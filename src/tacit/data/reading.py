@@ -131,7 +131,9 @@ class GuardedStream(io.RawIOBase):
         return True
 
     def first_byte(self) -> bytes:
-        """The first byte of the file, which is read again later; empty for an empty file."""
+        """The first byte of the file after a byte order mark, which is read again later; empty for an empty file."""
+        if self._stream.peek(3)[:3] == b"\xef\xbb\xbf":
+            self._stream.read(3)
         start: bytes = self._stream.peek(1)[:1]
         return start
 

@@ -197,7 +197,7 @@ def document_html(sentences: Sequence[str], decision: Decision) -> Markup:
             parts.append(escape(sentence))
     if len(sentences) > MAX_SENTENCES:
         parts.append(escape(f"… {len(sentences) - MAX_SENTENCES} more sentences"))
-    return Markup("<p>") + Markup(" ").join(parts) + Markup("</p>")
+    return Markup('<p dir="auto">') + Markup(" ").join(parts) + Markup("</p>")
 
 
 def _order(data: DocumentFile, found: Sequence[Decision]) -> list[int]:

@@ -13,7 +13,7 @@ import numpy as np
 from tacit import Questions
 from tacit.data.parameters import reason, shorten, whole_number
 from tacit.data.reading import quote, read_text
-from tacit.label.journal import ANSWER, KINDS, NONE, SKIP, UNDO, Entry, Journal
+from tacit.label.journal import ANSWER, KINDS, NONE, UNDO, Entry, Journal
 
 SHOWN = 5
 """Questions that the page gets at a time."""
@@ -116,18 +116,29 @@ class Session:
         self._learned = Learned(range(len(task.items)), {}, None)
         self._qualities = self._read_qualities()
         self._fitted_at, self._is_fitting, self._error = -1, False, ""
-        unknown = [name for name in self.journal.read() if name not in self._at]
-        if unknown:
-            raise ValueError(
-                f"{self.journal.path} has an answer for {shorten(unknown[0])}, which is not in the input; give the "
-                "same input, or choose another --out"
-            )
+        self.answers()
 
     def answers(self) -> tuple[dict[int, Any], list[int]]:
         """The answers by item, and the items that are closed without one."""
-        now = self.journal.read()
-        given = {self._at[name]: entry.answer for name, entry in now.items() if entry.kind == ANSWER}
-        return given, [self._at[name] for name, entry in now.items() if entry.kind in (SKIP, NONE)]
+        given, closed = {}, []
+        for name, entry in self.journal.read().items():
+            if name not in self._at:
+                raise self._other_input(name, "which is not in the input")
+            item = self._at[name]
+            if entry.kind != ANSWER:
+                closed.append(item)
+                continue
+            try:
+                given[item] = self.task.check(item, entry.answer)
+            except (ValueError, TypeError) as error:
+                raise self._other_input(name, f"which does not fit it: {reason(error)}") from error
+        return given, closed
+
+    def _other_input(self, name: str, why: str) -> ValueError:
+        return ValueError(
+            f"{self.journal.path} has an answer for {shorten(name)}, {why}; give the same input and options, or choose "
+            "another --out"
+        )
 
     def answer(self, item: Any, kind: Any, answer: Any = None) -> None:
         """Write an answer to the disk; an error if it is not one."""

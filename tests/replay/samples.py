@@ -31,7 +31,7 @@ from tacit.text import read_conll, read_json, read_links, read_parallel, read_ra
 from tacit.text.parsing.command import read_sentences
 from tacit.text.sentences.vectors import read_document_file
 from tacit.text.tagged_words import read_tagged
-from tacit.vision.box_formats.reading import read_table
+from tacit.vision.box_formats import read_table
 from tacit.vision.photos import image_size, read_image
 from tacit.vision.segmentation.class_folders import (
     read_class_folder,

@@ -143,7 +143,7 @@ def read_csv(
     """A table with a header; one without a ``needed`` column is refused.
 
     Of ``delimiters``, the one that the header has most often separates columns. ``other_names`` maps other names of
-    columns to ours, for columns that are missing by ours.
+    columns, in small letters, to ours, for columns that are missing by ours; capitals then do not matter.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -157,7 +157,7 @@ def read_csv(
     _, columns = next(rows, (0, []))
     for other, name in (other_names or {}).items():
         if name not in columns:
-            columns = [name if column == other else column for column in columns]
+            columns = [name if column.strip().lower() == other else column for column in columns]
     missing = [name for name in needed if name not in columns]
     if missing:
         wanted = ",".join(needed)

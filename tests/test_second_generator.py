@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 from tacit import BagClassifier, LatentSVM, Ragged, StructuredSVM, apps, plot
 from tacit.bags.combination import Combination
@@ -74,6 +75,10 @@ def test_a_history_with_other_lines_is_refused():
     history = list(StructuredSVM(problem).fit(X, [["a", "b"]] * 4).history_)
     with pytest.raises(ValueError, match="history"):
         plot.convergence([*history, np.zeros(3)])
+    for objective in ("low", [1.0]):
+        with pytest.raises(ValueError, match="objective"):
+            plot.convergence([*history, history[0]._replace(objective=objective)])
+    plot.convergence([*history, history[0]._replace(objective=2**64)])
 
 
 @pytest.mark.parametrize("words", [{0: "a"}, ["a"], [("a", None, 1.0)], [(1, 0.0, 1.0)], 3])
@@ -154,6 +159,14 @@ def test_sparse_tables_are_checked_before_scipy_converts_them(kind):
     for read in (lambda: Ragged.of([table, table]), lambda: GlobalRanker().fit(table, [0, 1, 0, 1], group=[2, 2])):
         with pytest.raises(ValueError, match="damaged"):
             read()
+
+
+@pytest.mark.parametrize("name", ["classes_", "weights_", "gap_"])
+def test_what_a_fit_has_learned_is_not_there_before_it(name):
+    model = StructuredSVM(Chain())
+    assert not hasattr(model, name)
+    with pytest.raises(NotFittedError, match="fit"):
+        getattr(model, name)
 
 
 def test_a_schema_with_masked_classes_is_refused():

@@ -31,6 +31,8 @@ from tacit.text.parsing.problem import read_facts
 from tacit.vision.box_formats.reading import read_table
 from tacit.vision.regions.working_size import enlarge_labels
 from tests.replay.changes import Changer
+from tests.replay.programs import HOOK
+from tests.replay.samples import readers
 from tests.replay.server import judge
 
 PHOTOS = list(np.random.default_rng(0).integers(0, 255, (2, 40, 40, 3)).astype(np.uint8))
@@ -253,6 +255,17 @@ def test_no_changed_file_ends_in_a_raw_error():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     assert "300 inputs" in done.stdout
+
+
+def test_every_sample_file_is_read(tmp_path, monkeypatch):
+    """Readers move; a generator that does not find them tries nothing."""
+    for program in readers(tmp_path / "samples"):
+        if "use_answers" not in program.name:  # which learns for a second
+            folder = tmp_path / program.name.split(":")[0]
+            program.prepare(folder, program.files)
+            monkeypatch.chdir(folder)
+            for statement in program.statements:
+                exec(statement, {**program.names, HOOK: lambda site, call, *args, **more: call(*args, **more)})
 
 
 def test_the_second_generator_tells_raw_errors_from_clear_ones(tmp_path):

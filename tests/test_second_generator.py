@@ -28,7 +28,7 @@ from tacit.spectral import SpectralAutomaton, WeightedAutomaton
 from tacit.testing.learner_checks import make_samples
 from tacit.text.parsing.grammar import check_grammar
 from tacit.text.parsing.problem import read_facts
-from tacit.vision.box_formats.reading import read_table
+from tacit.vision.box_formats import read_table
 from tacit.vision.regions.working_size import enlarge_labels
 from tests.replay.changes import Changer
 from tests.replay.programs import HOOK

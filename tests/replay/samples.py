@@ -31,7 +31,7 @@ from tacit.text import read_conll, read_json, read_links, read_parallel, read_ra
 from tacit.text.parsing.command import read_sentences
 from tacit.text.sentences.vectors import read_document_file
 from tacit.text.tagged_words import read_tagged
-from tacit.vision.box_formats.reading import read_table
+from tacit.vision.box_formats import read_table
 from tacit.vision.photos import image_size, read_image
 from tacit.vision.segmentation.class_folders import (
     read_class_folder,
@@ -57,6 +57,7 @@ SAMPLES = {
     "bags.csv": "bag,label,u,v\na,1,0.5,1\na,1,0.25,2\nb,0,1,1\n",
     "reviews.jsonl": '{"text": "It is good. It rains.", "label": "yes"}\n'
     '{"sentences": ["Bad."], "label": "no", "known": [0]}\n',
+    "reviews.csv": "text,label,summary\nIt is good. It rains.,yes,It rains.\nIt is bad.,no,\n",
     "boxes.csv": "filename,width,height,class,xmin,ymin,xmax,ymax\na.png,40,30,cat,1,2,20,25\n",
     "voc/a.xml": "<annotation><filename>a.png</filename><size><width>40</width><height>30</height></size><object>"
     "<name>cat</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>20</xmax><ymax>25</ymax></bndbox></object></annotation>",
@@ -126,6 +127,7 @@ read_steps("steps.csv")
 read_bag_file(Path("bags.csv"), "bag", "label")
 read_document_file(Path("reviews.jsonl"))
 read_document_file(Path("text.txt"))
+read_document_file(Path("reviews.csv"))
 read_table("boxes.csv")
 read_table("voc")
 read_table("coco.json")

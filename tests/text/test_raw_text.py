@@ -160,3 +160,23 @@ def test_command_says_what_is_wrong_with_columns(files, capsys, monkeypatch, mor
 
 def test_stand_off_keeps_one_line_per_span():
     assert stand_off("New\nYork", [(0, 8, "big city")]).count("\n") == 1
+
+
+FAMILY = "\U0001f469\u200d\U0001f467"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("i went home. it was late... we slept", ["i went home.", "it was late...", "we slept"]),
+        (f"Fun {FAMILY}! {FAMILY} Next.", [f"Fun {FAMILY}! {FAMILY}", "Next."]),
+    ],
+)
+def test_lower_case_text_ends_sentences_and_signs_stay_whole(text, sentences):
+    raw = split_text(text)
+    assert [raw.text[own[0, 0] : own[-1, 1]] for own in raw.spans] == sentences
+    assert "\u200d" not in [word for words in raw.words for word in words]
+
+
+def test_stand_off_writes_the_characters_of_the_text():
+    assert stand_off("می\u200cروم", [(0, 6, "VERB")]).endswith("\tمی\u200cروم\n")

@@ -125,12 +125,13 @@ def read_regions(path: Any, width: int = 0, *, max_bytes: int = MAX_BYTES) -> li
 
 
 def read_peaks(path: Any, genome: Any, width: int) -> tuple[list[str], list[str], int]:
-    """Names such as ``chr1:100-200`` and letters of the peaks of a file; and how many the genome lacks."""
+    """Names such as ``chr1:100-200`` and letters of the peaks of a file; and how many lie outside of the genome."""
     regions = list(dict.fromkeys(read_regions(path, width)))
-    found, letters = cut_regions(genome, regions)
-    if not found:
+    cut = zip(*cut_regions(genome, regions), strict=True)
+    inside = [(i, own) for i, own in cut if 2 * len(own) >= regions[i].end - regions[i].start]
+    if not inside:
         raise ValueError(
             f"{quote(genome)} lacks all chromosomes of {quote(path)}, such as {shorten(regions[0].chromosome)}; use "
             "the names of one genome assembly in both files"
         )
-    return [regions[i].name for i in found], letters, len(regions) - len(found)
+    return [regions[i].name for i, _ in inside], [own for _, own in inside], len(regions) - len(inside)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.lines import one_line
 from tacit.data.parameters import entries, is_whole, shorten
 from tacit.data.reading import MAX_BYTES, find_file, quote, read_text
 from tacit.data.text_files import TextReader
@@ -44,6 +43,10 @@ _ELISIONS = "l d j m n s t c qu jusqu lorsqu puisqu quoiqu dell all nell sull da
 ELISIONS = frozenset(_ELISIONS.split())
 """French and Italian words that end in an apostrophe, which begins the next word: l'eau, dell'arte."""
 
+LOWER_CASE = 0.005
+"""Words with a capital, per letter of the text, up to which it counts as written in lower case: end marks alone end its
+sentences."""
+
 SOFT_WRAP = (50, 100)
 """Characters of a line whose end does not end a sentence, as in text that is wrapped at a width."""
 
@@ -52,6 +55,7 @@ _LETTER = (
     r"[\w\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0df3\u200c\u200d]"
 )
 """Letters, digits, and marks that belong to the letter before (Latin, Hebrew, Arabic, Indic)."""
+_EMOJI = r"[\u2190-\u2bff\U0001f000-\U0001f1e5\U0001f200-\U0001faff][\ufe0f\U0001f3fb-\U0001f3ff]*"
 _TOKEN = re.compile(
     "|".join(
         (
@@ -59,6 +63,7 @@ _TOKEN = re.compile(
             r"(?:https?://|www\.)\S*[\w/]",  # addresses
             r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+",
             r"[@#]\w+",  # names and topics of messages
+            rf"{_EMOJI}(?:\u200d{_EMOJI})*|[\U0001f1e6-\U0001f1ff]{{2}}",  # signs of several letters, flags
             r"[:;=8][-o*']?[)(\]\[DPp/\\|3](?!\w)|<3",  # emoticons
             rf"(?:{_WORD}\.){{2,}}|(?:[A-Z]{{2}}\.){{2,}}",  # U.S., e.g., EE.UU.
             r"\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th|s)?(?!\w)(?:(?:['’]|:(?=[^\W\d]))\w+)?",  # 5'te, 10:een
@@ -130,7 +135,8 @@ def _split(text: str, most: int | None = None) -> RawText:
     words, starts, ends, blocks = _join_full_stops(words, starts, starts + lengths, _block_ends(text, starts, lengths))
     is_near = np.concatenate([[False], starts[1:] == ends[:-1]])
     spans = np.column_stack([starts, ends])
-    bounds = list(_sentence_bounds(words, is_near, blocks.tolist()))
+    has_capitals = sum(word[0].isupper() for word in words) > LOWER_CASE * len(text)
+    bounds = list(_sentence_bounds(words, is_near, blocks.tolist(), has_capitals))
     return RawText(text, [words[a:b] for a, b in bounds], [spans[a:b] for a, b in bounds])
 
 
@@ -142,7 +148,7 @@ def read_raw_text(path: str | os.PathLike[str], *, max_bytes: Any = MAX_BYTES) -
     """
     file = find_file(path, "a text file")
     try:
-        raw = _split(read_text(file, "utf-8-sig", max_bytes), TextReader(file, max_bytes=max_bytes).max_fields)
+        raw = _split(read_text(file, max_bytes), TextReader(file, max_bytes=max_bytes).max_fields)
     except ValueError as error:
         raise ValueError(str(error) if quote(file) in str(error) else f"{quote(file)}: {error}") from error
     if not raw.words:
@@ -183,7 +189,7 @@ def stand_off(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
             )
         start, end, kind = span
         name = re.sub(r"\s+", "_", kind)
-        lines.append(f"T{number}\t{name} {start} {end}\t{one_line(text[start:end])}\n")
+        lines.append(f"T{number}\t{name} {start} {end}\t{' '.join(text[start:end].split())}\n")
     return "".join(lines)
 
 
@@ -274,7 +280,9 @@ def _join_full_stops(
     return list(itertools.compress(words, is_kept)), starts[is_kept], ends, blocks
 
 
-def _sentence_bounds(words: list[str], is_near: Array, blocks: list[int]) -> Iterator[tuple[int, int]]:
+def _sentence_bounds(
+    words: list[str], is_near: Array, blocks: list[int], has_capitals: bool
+) -> Iterator[tuple[int, int]]:
     """First and last word (not included) of every sentence; ``is_near`` says which follow another without a space."""
     stops = iter([i for i, word in enumerate(words) if word[-1] in _ENDS] + [len(words)])
     at, start = next(stops), 0
@@ -291,7 +299,8 @@ def _sentence_bounds(words: list[str], is_near: Array, blocks: list[int]) -> Ite
                         position += 1
                     before = words[position - 2] if position - 2 >= start else ""
                     follows = words[position : min(position + 2, end)]
-                    if not _goes_on(before, mark, is_dotted, follows, bool(follows) and bool(is_near[position])):
+                    is_joined = bool(follows) and bool(is_near[position])
+                    if not _goes_on(before, mark, is_dotted, follows, is_joined, has_capitals):
                         yield first, position
                         first = position
             at = next(stops)
@@ -305,18 +314,18 @@ def _is_end(word: str) -> bool:
 
 
 def _closes(words: list[str], is_near: Array, i: int) -> bool:
-    """Whether a word is a closing mark: it stands right after the word before, and not before a letter."""
+    """Whether a word is an emoji, or a closing mark right after the word before that is not before a letter."""
     is_free = i + 1 >= len(words) or not is_near[i + 1] or not words[i + 1][0].isalnum()
-    return words[i] in _CLOSING and bool(is_near[i]) and is_free
+    return (words[i] in _CLOSING and bool(is_near[i]) and is_free) or "\U0001f300" <= words[i][0] <= "\U0001faff"
 
 
-def _goes_on(before: str, mark: str, is_dotted: bool, following: list[str], is_near: bool) -> bool:
+def _goes_on(before: str, mark: str, is_dotted: bool, following: list[str], is_near: bool, has_capitals: bool) -> bool:
     """Whether a sentence goes on after an end mark: the words ``following`` it, the first without a space or not."""
     if not following:
         return False
     follows = following[0]
     if is_dotted:
-        return follows.lower() not in STARTERS or not follows[0].isupper()
+        return not has_capitals or follows.lower() not in STARTERS or not follows[0].isupper()
     if mark == "." and is_near:  # no space: example.com, or a list of numbers
         return True
     if mark == "." and before.isdigit() and len(before) < 3 and follows.lower() in MONTHS:
@@ -324,5 +333,5 @@ def _goes_on(before: str, mark: str, is_dotted: bool, following: list[str], is_n
     first = next((letter for letter in follows if letter.isalnum()), "")
     if not first and len(following) > 1:  # a quotation begins, or a mark follows
         first = following[1][0]
-        return follows in ",;:-–—" or (first.islower() and follows not in '“"«„(')
-    return first.islower()
+        return follows in ",;:-–—" or (has_capitals and first.islower() and follows not in '“"«„(')
+    return has_capitals and first.islower()

@@ -243,7 +243,7 @@ class Locator(Application):
         self.is_several_ = self.objects == "several" or (self.objects == "auto" and has_several and count >= MIN_DRAWN)
         if self.is_several_ and (count < MIN_DRAWN or self.types > 1):
             why = f"boxes in at least {MIN_DRAWN} photos, got {count}" if count < MIN_DRAWN else "types=1"
-            raise ValueError(f"several objects per photo need {why}; draw more, or set objects='one'")
+            raise ValueError(f"several objects per photo need {why}; draw more, or set objects='one' (--objects one)")
         maps = self._fit_maps(photos)
         y = read_labels(y, len(maps))
         found = np.unique(y)

@@ -292,9 +292,9 @@ def object_values(found: Mapping[str, set[int]], objects: Collection[int] | None
     {1}
     >>> object_values({"a.png": {1, 2, 3}}, [1])
     {1}
-    >>> object_values({"a.png": {0, 1}, "b.png": {0, 2}})
+    >>> object_values({"a.png": {1, 2, 3}})
     Traceback (most recent call last):
-    ValueError: masks have the values 1 (a.png), 2 (b.png) beside 0; say which of them mean the object (--object 1,2)
+    ValueError: masks have the values 1 (a.png), 2 (a.png), 3 (a.png); say which mean the object, such as --object 1
     """
     present: dict[int, str] = {}
     for name, values in found.items():
@@ -311,8 +311,8 @@ def object_values(found: Mapping[str, set[int]], objects: Collection[int] | None
     if len(beside) > 1:
         shown = ", ".join(f"{value} ({present[value]})" for value in beside[:MAX_LISTED])
         more = ", …" if len(beside) > MAX_LISTED else ""
-        choice = ",".join(map(str, beside[:2]))
+        rest, choice = (" beside 0", ",".join(map(str, beside[:2]))) if 0 in present else ("", str(beside[0]))
         raise ValueError(
-            f"masks have the values {shown}{more} beside 0; say which of them mean the object (--object {choice})"
+            f"masks have the values {shown}{more}{rest}; say which mean the object, such as --object {choice}"
         )
     return set(beside)

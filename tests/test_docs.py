@@ -212,7 +212,8 @@ def test_every_public_name_is_in_the_reference(home):
     module = importlib.import_module(home)
     names = [name for name in module.__all__ if not isinstance(getattr(module, name), ModuleType)]
     reference = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.rst"))
-    assert [name for name in names if not re.search(rf":: {home}\.{name}\b", reference)] == []
+    listed = f"{home}.".removeprefix("tacit.")  # in an autosummary below `currentmodule:: tacit`
+    assert [n for n in names if not re.search(rf":: {home}\.{n}\b|^   {listed}{n}$", reference, re.M)] == []
 
 
 if __name__ == "__main__":

@@ -147,11 +147,12 @@ def reasons_page(finder: Any, data: DocumentFile, found: Sequence[Decision]) -> 
         f"{len(data.documents)} documents, labels {finder.classes_[0]} and {finder.classes_[1]}",
         banner,
         [
-            Section("What was found", [Facts(facts), Prose(note)]),
+            Section("What was found", [Facts(facts)]),
             Section("Documents and their decisive sentences", [legend, *figures]),
             Section("All documents", [_table(data, found)]),
             Section("Words with the largest weights", [_words(finder)]),
         ],
+        trust=[Prose(note)],
     )
 
 

@@ -44,6 +44,22 @@ def test_words_of_several_languages(text, words):
     assert [word for own in split_text(text).words for word in own] == words
 
 
+@pytest.mark.parametrize("text", ["l'" * 5000 + "eau", "she" + "'d" * 5000, "(" * 5000, "ab." * 5000, "a@" * 5000])
+def test_words_of_a_text_without_spaces_are_all_of_it(text):
+    """Each elision was a call within the one before, and each letter of an address was read again for each word."""
+    raw = split_text(text)
+    assert len(raw.words[0]) > 2000
+    assert "".join(raw.words[0]) == text
+    assert raw.spans[0][-1].tolist() == [len(text) - len(raw.words[0][-1]), len(text)]
+
+
+def test_a_file_of_more_words_than_its_limit_is_refused(tmp_path):
+    (tmp_path / "a.txt").write_text("(" * 20_000)
+    assert len(read_raw_text(tmp_path / "a.txt").words[0]) == 20_000
+    with pytest.raises(ValueError, match="max_bytes"):
+        read_raw_text(tmp_path / "a.txt", max_bytes=30_000)
+
+
 def test_scripts_without_spaces_are_refused(tmp_path):
     (tmp_path / "a.txt").write_text("我爱北京天安门。", encoding="utf-8")
     with pytest.raises(ValueError, match="without spaces"):

@@ -63,11 +63,15 @@ def cut_regions(path: Any, regions: list[Region]) -> tuple[list[int], list[str]]
     starts = {name: np.array([regions[i].start for i in rows]) for name, rows in by_chromosome.items()}
     ends = {name: np.array([regions[i].end for i in rows]) for name, rows in by_chromosome.items()}
     parts: dict[int, list[Array]] = {}
+    seen: set[str] = set()
     n_letters = 0
     for piece in iterate_pieces(path):
         name = (piece.name.split() or [""])[0]
         if name not in by_chromosome:
             continue
+        if not piece.start and name in seen:
+            raise ValueError(f"{quote(path)} has two sequences named {shorten(name)}; rename or drop one")
+        seen.add(name)
         first, last = piece.start, piece.start + piece.codes.size
         for k in np.flatnonzero((starts[name] < last) & (ends[name] > first)).tolist():
             low, high = max(int(starts[name][k]), first), min(int(ends[name][k]), last)

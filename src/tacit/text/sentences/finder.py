@@ -132,9 +132,10 @@ class ReasonFinder(Application):
         return _list_reasons(self.model_, self._vectors(texts), self.selection_)
 
     def ask(self, texts: Any, y: Any, k: int = 20, *, hidden: Any = None, random_state: Any = 0) -> Questions:
-        """The documents whose decisive sentences a person should mark, see `tacit.ask`."""
+        """The documents whose decisive sentences a person should mark, see `tacit.ask`; known ones are left out."""
         check_is_fitted(self)
-        return ask(self.model_, self._vectors(texts), y, k, hidden=hidden, random_state=random_state)
+        known = [i for i, own in enumerate([] if hidden is None else hidden) if own is not None]
+        return ask(self.model_, self._vectors(texts), y, k, skip=known, random_state=random_state)
 
     def vectors(self, documents: list[list[str]]) -> Ragged:
         """The tables of documents to learn from; their words become ``words_``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,8 @@ def read_title(text: str) -> str:
 def write_notebooks(folder: Path) -> None:
     """Write every page with Python as a notebook: text between blocks, blocks as cells, without results."""
     folder.mkdir(parents=True, exist_ok=True)
+    # some pages import it
+    shutil.copy(PAGES / "figures.py", folder)
     for page in sorted(PAGES.glob("*.md")):
         text = page.read_text(encoding="utf-8")
         if BLOCK.search(text):

@@ -65,7 +65,10 @@ def read_row(papers: str, what: str | None) -> list[str]:
         for line in papers.splitlines()
         if line.startswith(f"| {what} |")
     )
-    return [f"The paper, {what}: {claim}.", f"Here: {here} ({verdict})."]
+    return [
+        f"The paper, {what}: {claim}.",
+        f"Here: {here} ({verdict}).".replace("`", ""),
+    ]
 
 
 def read_title(text: str) -> str:

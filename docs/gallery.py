@@ -93,7 +93,7 @@ def make_notebook(text: str) -> dict[str, Any]:
     """The notebook of a page."""
     cells, end = [], 0
     for block in BLOCK.finditer(text):
-        cells += [_text_cell(text[end : block.start()]), _code_cell(block["code"])]
+        cells += [_text_cell(text[end : block.start()]), _code_cell(block)]
         end = block.end()
     cells.append(_text_cell(text[end:]))
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -120,12 +120,14 @@ def _text_cell(text: str) -> dict[str, Any]:
     }
 
 
-def _code_cell(code: str) -> dict[str, Any]:
-    source = code.strip().splitlines(True)
+def _code_cell(block: re.Match[str]) -> dict[str, Any]:
+    """A cell; a run of all cells goes on after an error that the page shows."""
+    source = block["code"].strip().splitlines(True)
+    raises = ["raises-exception"] if "Error: " in (block["shown"] or "") else []
     return {
         "cell_type": "code",
         "execution_count": None,
-        "metadata": {},
+        "metadata": {"tags": raises},
         "outputs": [],
         "source": source,
     }

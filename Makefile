@@ -9,7 +9,7 @@ THREADS ?= 1 2
 TESTS ?= tests/testing/test_common_checks.py tests/solvers tests/oracle tests/learners/test_latent_svm.py \
 	tests/spectral tests/test_docs.py
 
-.PHONY: demo test test-long test-processors lint docs bench clean fuzz package
+.PHONY: demo test test-long test-processors lint docs bench clean fuzz package reports
 
 demo: .venv/installed  ## run the main job on embedded data and show its result
 	$(BIN)/tacit demo
@@ -41,6 +41,9 @@ lint: .venv/installed  ## style, types and plain English
 docs: .venv/installed  ## the pages of docs/ as HTML; warnings are errors
 	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs docs/_build
 	@echo "open docs/_build/index.html"
+
+reports: .venv/installed  ## pictures of the reports of all commands, for docs/images/reports; needs Chromium
+	$(BIN)/python docs/reports.py
 
 bench: .venv/installed  ## ratios against peers, printed and written to benchmarks/results
 	$(BIN)/python -m benchmarks

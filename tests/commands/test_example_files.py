@@ -60,3 +60,13 @@ def test_the_call_of_an_example_runs(name, place, monkeypatch):
     out = place / EXAMPLES[name].call.rsplit(maxsplit=1)[1]
     assert out.is_dir() or call(EXAMPLES[name].call) == 0
     assert json.loads((out / "run.json").read_text())["status"] == "done"
+    page = (out / "report.html").read_text()
+    order = [
+        'class="verdict"',
+        r">From .*, \d{4}-\d\d-\d\d<",
+        "<h2>What was",
+        "<h2>How far to trust it",
+        "<h2>How to do it again",
+    ]
+    positions = [re.search(part, page).start() for part in order]
+    assert positions == sorted(positions)

@@ -108,7 +108,7 @@ def test_as_many_sites_as_by_chance_are_called_so(planted, is_chance, tmp_path, 
     out = tmp_path / "out"
     assert main(["scan", write_motif(tmp_path / "m.meme"), str(tmp_path / "x.fa"), "--out", str(out)]) == 0
     assert ("by chance: not more" in capsys.readouterr().out) == is_chance
-    assert ("By chance: no motif" in (out / "report.html").read_text()) == is_chance
+    assert ("As many as by chance: no motif" in (out / "report.html").read_text()) == is_chance
     record = json.loads((out / "run.json").read_text())
     assert record["by_chance"] == [is_chance]
     assert record["expected_per_motif"][0] == pytest.approx(40, rel=0.2)

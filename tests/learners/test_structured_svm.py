@@ -363,3 +363,9 @@ def test_history_is_a_table(iris):
 def test_pickles_work_within_a_session(iris):
     model = StructuredSVM(Multiclass(), warm_start=True).fit(*iris)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).coef_, model.coef_)
+
+
+def test_a_shell_does_not_complete_attributes_that_serve_tacit():
+    names = dir(StructuredSVM(Multiclass()))
+    assert {"fit", "predict", "impute", "C"} <= set(names)
+    assert not {"check", "learned", "learned_attributes", "traits"} & set(names)

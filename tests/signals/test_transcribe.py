@@ -79,7 +79,7 @@ def test_files_agree_with_each_other(out):
     assert numbers[1:-1:2] == numbers[2::2]  # every interval begins where the one before ends
     page = (out / "report.html").read_text()
     assert "data:image/png" in page
-    assert "Confusion of words" in page
+    assert "Recordings that were held out" in page
 
 
 def test_a_model_is_used_again(folder, out, tmp_path):

@@ -104,10 +104,10 @@ def test_the_report_opens_and_fetches_nothing(place, tmp_path):
     text = (place / "out" / "report.html").read_text()
     for title in (
         "What was found",
-        "Compared with drawn boxes",
+        "Intersection over union with the drawn boxes",
         "Least confident boxes",
         "Draw boxes here next",
-        "Labels",
+        "Labels that cross-validation predicts",
     ):
         assert title in text
     _, console, addresses = open_page(place / "out" / "report.html", tmp_path)

@@ -246,7 +246,7 @@ def bags_page(found: Found, results: list[HeldOut] | None) -> Page:
         ("background", f"{classifier.classes_[classifier._background]} (bags without positive instances)"),
         ("model of instances", f"rule {classifier.witness_.rule}, kernel {classifier.witness_.kernel}"),
     ]
-    blocks: list[Any] = [Facts(facts)]
+    blocks: list[Any] = []
     if results:
         rows = [(one.name, one.accuracy, one.area) for one in results]
         caption = "Five folds; settings and weights were chosen in each of them, without the held-out bags."
@@ -268,11 +268,12 @@ def bags_page(found: Found, results: list[HeldOut] | None) -> Page:
         f"{len(data.bags)} bags, labels {', '.join(map(str, classifier.classes_))}",
         banner,
         [
-            Section("How good it is", blocks),
+            Section("What was found", [Facts(facts)]),
             Section("Instances that decide", [Figure(witness_svg(found, shown.tolist()), caption)]),
             Section("All bags", [_table(found)]),
             Section("What was combined", [Figure(combined, "Weights of the models of instances and of whole bags.")]),
         ],
+        trust=blocks,
     )
 
 

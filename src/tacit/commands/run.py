@@ -54,8 +54,8 @@ APPLY_OPTIONS = (
 
 REPORT = "report.html"
 
-MAX_LISTED = 12
-"""Files that the closing lines name, and inputs that a report names."""
+MAX_NAMED, MAX_LISTED = 4, 12
+"""Inputs that the head of a report names; files that the closing lines name, and inputs that a report lists."""
 
 
 def examples(*lines: str) -> str:
@@ -268,9 +268,10 @@ class CommandRun:
             click.echo(text, err=True)
 
     def write_report(self, folder: Any, page: Page, found: str, quality: str, *notes: str) -> None:
-        """Write report.html: the page below its verdict, and above what it takes to repeat the run.
+        """Write report.html: verdict, inputs and date, the sections of the page, how far to trust it, how to repeat.
 
-        ``found`` and ``quality`` are those of `finish`. ``notes`` are sentences on how to use the results.
+        ``found`` and ``quality`` are those of `finish`. ``notes`` are sentences on how to use the results. A page
+        without blocks on trust is that of a run that learned nothing.
         """
         from tacit.report import Code, Facts, Prose, Section, render
 
@@ -287,7 +288,16 @@ class CommandRun:
         text = " ".join([*notes, "run.json has all options, versions and checksums."])
         again = Section("How to do it again", [*command, Facts(facts), Prose(text)])
         verdict = f"{found}; {quality}".rstrip(".") + "."
-        page = replace(page, verdict=verdict[:1].upper() + verdict[1:], sections=[*page.sections, again])
+        names = [Path(one["path"]).name for one in self._inputs]
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+        origin = f"From {', '.join(names[:MAX_NAMED])}{more}, " if names else ""
+        trust = page.trust or [Prose("This run learned nothing. See the report of the run that learned the model.")]
+        page = replace(
+            page,
+            verdict=verdict[:1].upper() + verdict[1:],
+            origin=f"{origin}{self._started:%Y-%m-%d}",
+            sections=[*page.sections, Section("How far to trust it", trust), again],
+        )
         folder.write_text(REPORT, render(page))
 
     def finish(self, found: str, quality: str, next_step: str) -> None:

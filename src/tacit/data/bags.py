@@ -41,7 +41,9 @@ def _rows_of_bag(sample: Any, i: int) -> Array:
     if rows.ndim == 0:
         raise ValueError(f"bag {i} is the single value {shorten(sample)}; a bag is an array of rows")
     if rows.dtype.kind not in "biuf" and rows.size:
-        way_out = "WordFeatures of tacit.text turns words into features" if rows.dtype.kind in "SU" else "encode them"
+        way_out = "encode them"
+        if rows.dtype.kind in "SU":
+            way_out = "tacit.apps.Tagger takes words, and tacit.text.WordFeatures turns words into features"
         raise ValueError(f"bag {i} holds {rows.dtype}, not numbers (first: {shorten(rows.flat[0])}); {way_out}")
     return rows
 

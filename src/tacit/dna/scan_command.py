@@ -187,7 +187,7 @@ def _write_sites(folder: Any, scanner: Any, pieces: Iterator[Any]) -> list[int]:
 def _page(source: Any, scanner: Any, counts: list[int], chance: list[bool], name: str) -> Any:
     from tacit.dna.finder.shapes import write_consensus
     from tacit.dna.logos import logo_svg
-    from tacit.report import Column, Facts, Figure, Notice, Page, Section, Table
+    from tacit.report import Column, Facts, Figure, Notice, Page, Prose, Section, Table
 
     if isinstance(source, list):
         shapes = [(one.shares, np.full(4, 0.25), write_consensus(one.shares)) for one in source]
@@ -207,12 +207,20 @@ def _page(source: Any, scanner: Any, counts: list[int], chance: list[bool], name
     ]
     caption = f"By chance: as many sites, or more, occur in random sequences with a probability above {CHANCE}."
     notice = (
-        [Notice("By chance: no motif has more sites than random sequences have.", "warning")] if all(chance) else []
+        [Notice("As many as by chance: no motif has more sites than random sequences.", "warning")]
+        if all(chance)
+        else []
     )
     logos = [Figure(logo_svg(p, q, standalone=False), text) for p, q, text in shapes[:SHOWN_LOGOS]]
-    found = [*notice, Table(columns, rows, caption), *logos]
+    found = [*notice, Table(columns, rows), *logos]
     return Page(
         "Sites of motifs",
         f"{sum(counts):,} sites",
         sections=[Section("What was asked", [facts]), Section("What was found", found)],
+        trust=[
+            Prose(
+                f"{caption} A site is a match of letters: whether a protein binds there is not tested. sites.tsv has a "
+                "q-value per site, the share of false ones among the sites that are at least as good."
+            )
+        ],
     )

@@ -319,6 +319,11 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
             del self.feature_names_in_
         return Read(checked) if self.problem.reads_once else checked
 
+    def __dir__(self) -> list[str]:
+        """What a shell completes: without the attributes that serve other parts of tacit."""
+        inner = ("asks_for_rows", "check", "learned", "learned_attributes", "rule", "traits")
+        return [name for name in super().__dir__() if name not in inner]
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
 

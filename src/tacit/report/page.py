@@ -130,6 +130,8 @@ class Page:
     banner : a sentence at the top, such as that the run was interrupted
     sections : in the order of reading
     verdict : the result in one sentence, with its quality on held-out data and that of a simple baseline
+    origin : the inputs, and the date
+    trust : blocks on how far to trust the result, for `tacit.commands.CommandRun.write_report`
     """
 
     title: str
@@ -137,6 +139,8 @@ class Page:
     banner: str = ""
     sections: Sequence[Section] = field(default_factory=list)
     verdict: str = ""
+    origin: str = ""
+    trust: Sequence[Any] = ()
 
 
 def render(page: Page) -> str:

@@ -132,7 +132,8 @@ def transcribe(
         found = f"{count_noun(sum(map(len, words)), 'word')} in {count_noun(len(data.files), 'recording')}"
         quality = "word error unknown: no recordings were held out"
         if held_out is not None:
-            quality = f"held-out word error {held_out.error_rate:.1%} of {count_noun(held_out.n_words, 'word')}"
+            quality = f"held-out word error {held_out.error_rate:.1%} of {count_noun(held_out.n_words, 'word')} "
+            quality += f"({held_out.usual_error_rate:.1%} with the most frequent transcript for all)"
         run.write_report(folder, transcript_page(app, data, words, held_out), found, quality)
         run.record(
             recordings=len(data.files),
@@ -279,14 +280,14 @@ def transcript_page(app: Any, data: Recordings, words: list[Any], held_out: Any)
     ]
     if held_out is not None:
         facts.append(("word error, held out", f"{held_out.error_rate:.1%} of {held_out.n_words} words"))
-    sections = [Section("What was found", [Facts(facts)])]
-    if held_out is not None:
-        sections.append(Section("Confusion of words", _confusion(held_out)))
-    sections += [
+    trust = [Prose("Too few recordings have a transcript to hold some out: the quality is unknown.")]
+    sections = [
+        Section("What was found", [Facts(facts)]),
         Section("Words below spectrograms", _spectrograms(data, words)),
         Section("Transcripts", [_table(data, words)]),
     ]
-    return Page("Transcripts", f"{len(data.files)} recordings", "", sections)
+    trust = trust if held_out is None else _confusion(held_out)
+    return Page("Transcripts", f"{len(data.files)} recordings", "", sections, trust=trust)
 
 
 def _confusion(held_out: Any) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -33,9 +34,11 @@ MIN_TESTED = 6
 
 
 class HeldOut(NamedTuple):
-    """What held-out recordings show: the word error rate, and pairs (true, found) of words, "" for none."""
+    """What held-out recordings show: the word error rate of the model, that of the most frequent transcript for all,
+    and pairs (true, found) of words, "" for none."""
 
     error_rate: float
+    usual_error_rate: float
     n_words: int
     pairs: list[tuple[str, str]]
 
@@ -139,7 +142,9 @@ class Transcriber(Application):
             true += [list(transcripts[i]) for i in test]
             found += [labels.tolist() for labels in model.predict(copies[0][test])]
         pairs = [pair for a, b in zip(true, found, strict=True) for pair in align_labels(a, b)]
-        return HeldOut(error_rate(true, found), sum(map(len, true)), pairs)
+        usual = list(Counter(map(tuple, true)).most_common(1)[0][0])
+        rates = error_rate(true, found), error_rate(true, [usual] * len(true))
+        return HeldOut(*rates, sum(map(len, true)), pairs)
 
     def _learner(self) -> LatentSVM:
         return LatentSVM(

@@ -315,8 +315,7 @@ def _tag_new(
         facts = Facts([("tagged", f"{wanted}: {size}"), ("model", str(model))])
         rows = [(tag, count, f"{count / n_words:.1%}") for tag, count in counts.most_common()]
         heads = [Column("tag"), Column(f"{unit}s", True), Column("share", True)]
-        note = Prose("Nothing was learned in this run. The report of the run that learned the model has its quality.")
-        sections = [Section("What was found", [facts, note]), Section("Tags", [Table(heads, rows)])]
+        sections = [Section("What was found", [facts]), Section("Tags", [Table(heads, rows)])]
         found, quality = f"tags of {count_noun(n_words, unit)}", f"quality: see the report beside {model}"
         run.write_report(folder, Page(f"Tags of {unit}s", size, sections=sections), found, quality)
         run.record(words=n_words, tags=dict(counts))
@@ -403,10 +402,11 @@ def _page(tagger: Any, scores: Any, known: Any, others: Any, train: str, test: s
     picture = Figure(confusion_chart(scores.tags, scores.confusion), legend)
     return Page(
         f"Tags of {words}",
-        sections=[
-            Section("What was found", [facts]),
-            *([] if scores.entities is None else [Section("Entities", [_entity_table(scores.entities)])]),
-            Section("Tag by tag", [Table(columns, scores.per_tag())]),
-            Section("Mistakes", [picture, listed if mistakes else Prose("There are no mistakes.")]),
+        sections=[Section("What was found", [facts])],
+        trust=[
+            *([] if scores.entities is None else [_entity_table(scores.entities)]),
+            Table(columns, scores.per_tag(), f"Tag by tag, on {words} that were not used to learn."),
+            picture,
+            listed if mistakes else Prose("There are no mistakes."),
         ],
     )

@@ -41,6 +41,7 @@ from tacit.report import (
 )
 from tacit.vision.box_formats import WRITERS
 from tacit.vision.boxes import BoxTable, FoundBoxes, overlap
+from tacit.vision.detectors import centre_boxes
 from tacit.vision.locator import EXTENTS, MAX_TYPES, MIN_BOXES, OBJECTS, Locator
 from tacit.vision.photo_folders import Photos, join_drawn_boxes, list_photos, read_photo_folder
 from tacit.vision.photos import pillow, read_photo, scale_image
@@ -238,7 +239,10 @@ class Result(NamedTuple):
         """Scores by photo, and those of all boxes where photos have several. Photos without a true box count for
         precision only if they are of the background."""
         assert self.truth is not None
-        scores = score_boxes(self.found.boxes, largest_boxes(self.truth))
+        truth = largest_boxes(self.truth)
+        scores = score_boxes(self.found.boxes, truth)
+        if "mean IoU" in scores:
+            scores["mean IoU of centre boxes"] = score_boxes(centre_boxes(self.photos.sizes), truth)["mean IoU"]
         if any(len(own) > 1 for own in self.truth) or len(self.detections.owners) > len(self.truth):
             counts = np.array([len(own) for own in self.truth]) > 0
             counts |= Locator.is_background(self.photos.y)
@@ -283,8 +287,12 @@ def _describe(locator: Locator, result: Result) -> tuple[str, str]:
         recall, precision = (locator.evidence_[f"held-out {name}"] for name in ("recall", "precision"))
         parts = [f"held-out recall {recall:.0%} and precision {precision:.0%}"]
     accuracy = getattr(locator, "accuracy_", np.nan)
-    parts += [f"held-out label accuracy {accuracy:.1%}"] if np.isfinite(accuracy) else []
-    parts += [f"mean IoU with the boxes of --evaluate {scores['mean IoU']:.2f}"] if "mean IoU" in scores else []
+    if np.isfinite(accuracy):
+        usual = np.unique(locator.found_labels_, return_counts=True)[1].max() / len(locator.found_labels_)
+        parts.append(f"held-out label accuracy {accuracy:.1%} ({usual:.1%} for the most frequent label)")
+    if "mean IoU" in scores:
+        centre = f"{scores['mean IoU of centre boxes']:.2f} for boxes in the centre"
+        parts.append(f"mean IoU with the boxes of --evaluate {scores['mean IoU']:.2f} ({centre})")
     n_boxes = len(result.boxes()[1])
     boxes = f"{n_boxes:,} {'box' if n_boxes == 1 else 'boxes'} in {count_noun(len(result.photos.files), 'photo')}"
     return boxes, ", ".join(parts)
@@ -325,7 +333,7 @@ def locator_page(locator: Locator, result: Result, was_cut: str = "done") -> Pag
     is_training = bool(photos.y.size and photos.y[0] != "")
     steps = locator.steps_ if is_training and not locator.is_several_ else {}
     show = _Gallery(photos, found, steps, truth if truth is not None else drawn, result.detections)
-    sections = [_summary(locator, photos, is_training), *_evaluation(result)]
+    sections = [_summary(locator, photos, is_training)]
     order = np.argsort(-found.scores, kind="stable")
     order = order[~locator.is_background(found.y)[order]]
     legend = "Blue is the box that was found"
@@ -340,12 +348,12 @@ def locator_page(locator: Locator, result: Result, was_cut: str = "done") -> Pag
             *_types(locator, photos, found, show),
             *_next_boxes(locator, photos, show),
             *_disagreement(locator, photos),
-            *_confusion(locator),
         ]
     if photos.left_out:
         sections.append(Section("Left out", [Table([Column("file"), Column("why")], photos.left_out)]))
     banner = "" if was_cut == "done" else f"This run was {was_cut}: these are the best results until then."
-    return Page("Objects located", f"{len(photos.files)} photos", banner, sections)
+    trust = [*_evaluation(result), *(_confusion(locator) if is_training else [])]
+    return Page("Objects located", f"{len(photos.files)} photos", banner, sections, trust=trust)
 
 
 def _summary(locator: Locator, photos: Photos, is_training: bool) -> Section:
@@ -376,15 +384,15 @@ def _summary(locator: Locator, photos: Photos, is_training: bool) -> Section:
     return Section("What was found", blocks)
 
 
-def _evaluation(result: Result) -> list[Section]:
+def _evaluation(result: Result) -> list[Any]:
     if result.truth is None:
         return []
     found, truth, scores = result.found, largest_boxes(result.truth), result.evaluation()
     if not scores["photos with a box"]:
-        return [Section("Compared with drawn boxes", [Notice("None of the photos has a drawn box.", "warning")])]
+        return [Notice("None of the photos has a drawn box to compare with.", "warning")]
     shared = _overlaps(found.boxes, truth)
     chart = Figure(histogram({"photos": shared}, "IoU", bins=20), "Intersection over union with the drawn boxes.")
-    return [Section("Compared with drawn boxes", [Row([Facts(list(scores.items())), chart])])]
+    return [Row([Facts(list(scores.items())), chart])]
 
 
 def _types(locator: Locator, photos: Photos, found: FoundBoxes, show: _Gallery) -> list[Section]:
@@ -437,16 +445,16 @@ def _disagreement(locator: Locator, photos: Photos) -> list[Section]:
     return [Section("Where methods disagree", [Prose(legend), gallery(worst[shared[worst] < 0.5])])]
 
 
-def _confusion(locator: Locator) -> list[Section]:
+def _confusion(locator: Locator) -> list[Any]:
     true, said, classes = locator.found_labels_, locator.held_out_labels_, locator.classes_
     if not np.isfinite(locator.accuracy_):
-        return []
+        return [Prose("Too few photos to hold some out: the accuracy of labels is unknown.")]
     rows = []
     for name in classes:
         own = said[true == name]
         rows.append((str(name), *(int(np.sum(own == other)) for other in classes), float(np.mean(own == name))))
     columns = [Column("class"), *(Column(f"predicted {name}", True) for name in classes), Column("accuracy", True)]
-    return [Section("Labels", [Table(columns, rows, "Predictions of cross-validation on held-out photos.")])]
+    return [Table(columns, rows, "Labels that cross-validation predicts for held-out photos.")]
 
 
 class _Gallery:

@@ -62,10 +62,9 @@ def motif_page(
     sections = [
         Section("What was asked", _show_settings(finder, data)),
         Section("What was found", _show_motifs(finder, sites, matches, data)),
-        Section("How sure is it", _show_quality(finder)),
         Section("How it was learned", _show_learning(finder)),
     ]
-    return Page("Motifs", subtitle, _STOPPED.get(finder.status_, ""), sections)
+    return Page("Motifs", subtitle, _STOPPED.get(finder.status_, ""), sections, trust=_show_quality(finder))
 
 
 def _show_settings(finder: Any, data: MotifInput) -> list[Any]:

@@ -153,6 +153,7 @@ def sets_page(
     negatives = "shuffles of the set" if against == "shuffles" else "the sequences of the other sets"
     facts = Facts([*zip(names, (f"{size:,} sequences" for size in sizes), strict=True), ("negatives", negatives)])
     found: list[Any] = []
+    trust = [Prose("Every motif was tested on held-out sequences of its set.")]
     if not rows:
         found.append(Notice("No motif is significant in any set.", "warning"))
     else:
@@ -168,7 +169,7 @@ def sets_page(
         found.append(Table(columns, lines, caption))
         of_home = "In the set that a motif comes from, its p-value is that of the finder, on held-out sequences"
         others = "elsewhere the share is compared with that in shuffles of the set (Fisher's exact test)"
-        found.append(Prose(f"{of_home}; {others}." if against == "shuffles" else f"{of_home}."))
+        trust = [Prose(f"{of_home}; {others}." if against == "shuffles" else f"{of_home}.")]
         for k, row in enumerate(rows[:SHOWN_LOGOS]):
             text = f"Motif {k + 1}: {row.motif.consensus}, from {names[row.home]}."
             letters = ALPHABETS[row.motif.alphabet].letters
@@ -177,7 +178,7 @@ def sets_page(
             shown = [_show_cell(cell, i in row.found_in) for i, cell in enumerate(cells[k])]
             found.append(Row([figure, Facts(list(zip(names, shown, strict=True)))]))
     sections = [Section("What was asked", [facts]), Section("What was found", found)]
-    return Page("Motifs of many sets", f"{len(rows)} motifs in {len(names)} sets", "", sections)
+    return Page("Motifs of many sets", f"{len(rows)} motifs in {len(names)} sets", "", sections, trust=trust)
 
 
 def _show_cell(cell: Cell, is_found: bool) -> str:

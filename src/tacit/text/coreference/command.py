@@ -158,7 +158,10 @@ def _describe_quality(resolver: CoreferenceResolver) -> str:
     scores = resolver.held_out_
     if not scores:
         return "held-out quality unknown: too few documents to hold some out"
-    text = f"held-out CoNLL score {100 * scores['conll']:.1f}, pairwise loss {100 * scores['pairwise']:.1f} %"
+    text = f"held-out CoNLL score {100 * scores['conll']:.1f}"
+    if "same words conll" in scores and "mention f1" not in scores:
+        text += f" ({100 * scores['same words conll']:.1f} for mentions with the same words)"
+    text += f", pairwise loss {100 * scores['pairwise']:.1f} %"
     if "mention f1" in scores:
         text += f"; F1 of mentions {scores['mention f1']:.3f}, CoNLL {100 * scores['gold conll']:.1f} with true ones"
     return text
@@ -232,17 +235,18 @@ MEASURES = {
 
 def coreference_page(resolver: CoreferenceResolver, documents: Sequence[Document], facts: dict[str, Any]) -> Page:
     """The page of a run; ``documents`` have the predicted clusters."""
-    sections = [Section("Training", _training_blocks(resolver, facts))]
+    sections = [Section("What was found", [Facts(list(facts.items()))])]
     shown = documents[:MAX_SHOWN]
     sections += [Section(document.name or "document", list(_document_blocks(resolver, document))) for document in shown]
     if len(documents) > MAX_SHOWN:
         more = f"{len(documents) - MAX_SHOWN} more documents are not shown here; their clusters are in the files."
         sections.append(Section("More documents", [Notice(more)]))
-    return Page("Coreference", f"{count_noun(len(documents), 'document')} resolved", sections=sections)
+    title = f"{count_noun(len(documents), 'document')} resolved"
+    return Page("Coreference", title, sections=sections, trust=_quality_blocks(resolver))
 
 
-def _training_blocks(resolver: CoreferenceResolver, facts: dict[str, Any]) -> list[Any]:
-    blocks: list[Any] = [Facts(list(facts.items()))]
+def _quality_blocks(resolver: CoreferenceResolver) -> list[Any]:
+    blocks: list[Any] = []
     scores = resolver.held_out_
     if scores:
         n = int(scores["documents"])

@@ -186,7 +186,10 @@ class CoreferenceResolver(Application):
         tested, others = np.sort(order[:n_tested]), np.sort(order[n_tested:])
         model = self._fit(X[others], [y[i] for i in others])
         scores = coreference_scores([y[i] for i in tested], [np.asarray(c) for c in model.predict(X[tested])])
-        measures = {"documents": float(n_tested)}
+        words = [[" ".join(texts[i].words(m)).lower() for m in range(len(texts[i]))] for i in tested]
+        same = [np.unique(own, return_inverse=True)[1] for own in words]
+        usual = coreference_scores([y[i] for i in tested], same)["conll"]
+        measures = {"documents": float(n_tested), "same words conll": float(usual)}
         if self.mentions == "gold":
             return measures | {name: float(value) for name, value in scores.items()}
         finder = self._finder().fit([texts[i] for i in others])

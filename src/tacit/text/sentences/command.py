@@ -147,11 +147,12 @@ def reasons_page(finder: Any, data: DocumentFile, found: Sequence[Decision]) -> 
         f"{len(data.documents)} documents, labels {finder.classes_[0]} and {finder.classes_[1]}",
         banner,
         [
-            Section("What was found", [Facts(facts), Prose(note)]),
+            Section("What was found", [Facts(facts)]),
             Section("Documents and their decisive sentences", [legend, *figures]),
             Section("All documents", [_table(data, found)]),
             Section("Words with the largest weights", [_words(finder)]),
         ],
+        trust=[Prose(note)],
     )
 
 
@@ -302,7 +303,7 @@ def _summaries_page(summariser: Any, data: Any, found: list[list[int]], model: P
         facts.append(("without a summary", f"{n_empty}: no sentence fits in the share of words; raise --share"))
     held_out = {} if model is not None else summariser.held_out_ or {}
     facts += [(f"held-out {summariser.measure}, {name}", f"{value:.3f}") for name, value in held_out.items()]
-    notes = [Prose(note) for note in [summariser.describe_gain()] if note and model is None]
+    gain = summariser.describe_gain() or "There are too few documents to hold some out: the quality is unknown."
     figures = [
         Figure(document_html(own, Decision("", 0.0, [Reason(t, 1.0, 1.0) for t in chosen])), name)
         for own, chosen, name in list(zip(data.documents, found, data.names, strict=True))[:SHOWN_SUMMARIES]
@@ -318,8 +319,9 @@ def _summaries_page(summariser: Any, data: Any, found: list[list[int]], model: P
         f"{len(found)} documents",
         "",
         [
-            Section("What was found", [Facts(facts), *notes]),
+            Section("What was found", [Facts(facts)]),
             Section("Documents with their summaries marked", figures),
             Section("Summaries", [Table(columns, rows, caption)]),
         ],
+        trust=[Prose(gain)] if model is None else [],
     )

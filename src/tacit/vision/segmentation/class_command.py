@@ -75,7 +75,9 @@ def segment_classes(run: Any, data: ClassImages, others: list[Path] | None, inpu
         summary += f"among {commands.count_noun(len(data.files), 'image')}"
         quality = "held-out quality unknown: too few masks to hold some out"
         if accuracy is not None:
-            quality = f"held-out masks: {app.accuracy_:.1%} of pixels right, mean IoU {app.iou_:.1%}"
+            shares = app.confusion_.sum(axis=1) / app.confusion_.sum()
+            quality = f"held-out masks: {app.accuracy_:.1%} of pixels right ({shares.max():.1%} if all were "
+            quality += f"{classes.names[int(shares.argmax())]}), mean IoU {app.iou_:.1%}"
         run.write_report(out, classes_page(app, data, written), summary, quality)
     run.finish(summary, quality, f"open {run.out / 'report.html'} and check the masks in {run.out / 'masks'}")
 
@@ -87,7 +89,7 @@ def write_classes(out: Any, app: Segmenter, data: ClassImages, masks: Iterable[t
         write_class_mask(out.path(f"masks/{file.stem}.png"), file, app.enlarge(file, own), table) for file, own in masks
     ]
     out.write_text("areas.csv", areas_csv(written, table.classes.names))
-    return [Section("Masks", _pictures(data, written)), Section("All masks", [_areas(app, written)])]
+    return [Section("What was found", _pictures(data, written)), Section("All masks", [_areas(app, written)])]
 
 
 class WrittenClasses(NamedTuple):
@@ -126,9 +128,9 @@ def classes_page(app: Segmenter, data: ClassImages, written: list[WrittenClasses
         "Segmentation into classes",
         f"{len(written)} masks of {len(app.classes)} classes from {n_drawn} drawn ones",
         banner="Interrupted: these are the best masks so far." if app.is_interrupted else "",
+        trust=_quality(app, data),
         sections=[
-            Section("How good it is", _quality(app, data)),
-            Section("Masks", _pictures(data, written)),
+            Section("What was found", _pictures(data, written)),
             Section("All masks", [_areas(app, written)]),
         ],
     )

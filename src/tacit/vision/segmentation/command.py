@@ -163,7 +163,9 @@ def segment(
         found += commands.count_noun(len(data.files), "image")
         quality = "held-out quality unknown: too few masks to hold some out"
         if not np.isnan(app.accuracy_):
-            quality = f"held-out masks: {app.accuracy_:.1%} of pixels right, IoU {app.iou_:.1%}"
+            usual = float(np.mean(np.concatenate([mask[mask >= 0] > 0 for mask in small.masks if mask is not None])))
+            quality = f"held-out masks: {app.accuracy_:.1%} of pixels right ({max(usual, 1 - usual):.1%} if all were "
+            quality += f"{'object' if usual > 0.5 else 'background'}), IoU {app.iou_:.1%}"
         run.write_report(out, segment_page(app, small, graphs, completed, written), found, quality)
         run.record(
             images=len(data.files),
@@ -196,7 +198,7 @@ def apply_model(run: commands.CommandRun, model: Path, folder: Path, inputs: dic
         found = commands.count_noun(len(files), "mask")
         if table is None:
             written = [write_mask(out, file, app.enlarge(file, mask)) for file, mask in masks]
-            sections = [Section("Masks", _masks({}, set(), written)), Section("All masks", [_table(written)])]
+            sections = [Section("What was found", _masks({}, set(), written)), Section("All masks", [_table(written)])]
         else:
             sections = write_classes(out, app, ClassImages([], table, [], [], []), masks)
             found += f" of {len(app.classes)} classes"
@@ -276,9 +278,9 @@ def segment_page(
         "Segmentation",
         f"{len(written)} masks from {sum(mask is not None for mask in data.masks)} drawn ones",
         banner="Interrupted: these are the best masks so far." if app.is_interrupted else "",
+        trust=_quality(app, data),
         sections=[
-            Section("How good it is", _quality(app, data)),
-            Section("Masks", _masks(_boxes(data, graphs), _find_drawn(data), written)),
+            Section("What was found", _masks(_boxes(data, graphs), _find_drawn(data), written)),
             Section("How it was learned", _learning(app, data, graphs, completed)),
             Section("All masks", [_table(written)]),
         ],

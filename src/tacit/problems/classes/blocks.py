@@ -19,6 +19,7 @@ from tacit.data.parameters import shorten
 from tacit.data.table import Table, lend
 from tacit.oracle import EnumerableOracle, Schema
 from tacit.oracle.capabilities import KeepsDual
+from tacit.oracle.cells import one_coef_each, pair_cells, take_rows
 from tacit.problems.classes.dual import ClassDual
 from tacit.problems.row_sums import sum_rows
 
@@ -169,6 +170,19 @@ class ClassBlocks(EnumerableOracle):
     def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
         firsts = self.offsets[:-1] if rows is None else self.offsets[:-1][rows]
         return self.sum_cells(labels, firsts + states, coef)
+
+    def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
+        """See `tacit.oracle.capabilities.SumsDifferences`: each row is read for both outputs at once."""
+        n = self._count(rows)
+        codes = [np.asarray(code, dtype=np.int64) for code in (code, target)]
+        pairs, signed = np.empty((2, 2 * n), np.int64), np.empty(2 * n)
+        sizes, firsts = take_rows(self._sizes, rows), take_rows(self.offsets[:-1], rows)
+        if any(code.shape != (n,) for code in codes):
+            raise ValueError(f"code and target must have one integer per sample ({n})")
+        size = pair_cells(*codes, sizes, firsts, self.n_labels, self.has_hidden, one_coef_each(coef, n), *pairs, signed)
+        if size < 0:
+            raise ValueError("code and target must stand for outputs of the samples whose coefficient is not 0")
+        return self.sum_cells(*pairs[:, :size], signed[:size])
 
     def sum_cells(self, labels: Array, absolute: Array, coef: Array) -> Array:
         """Σ coef Ψ(cell) over any cells, their states counted over all samples."""

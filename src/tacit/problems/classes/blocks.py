@@ -173,16 +173,17 @@ class ClassBlocks(EnumerableOracle):
 
     def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
         """See `tacit.oracle.capabilities.SumsDifferences`: each row is read for both outputs at once."""
-        n = self._count(rows)
-        codes = [np.asarray(code, dtype=np.int64) for code in (code, target)]
-        pairs, signed = np.empty((2, 2 * n), np.int64), np.empty(2 * n)
-        sizes, firsts = take_rows(self._sizes, rows), take_rows(self.offsets[:-1], rows)
-        if any(code.shape != (n,) for code in codes):
+        n, has_hidden = self._count(rows), self.has_hidden
+        code, target = (np.asarray(codes, dtype=np.int64) for codes in (code, target))
+        if code.shape != (n,) or target.shape != (n,):
             raise ValueError(f"code and target must have one integer per sample ({n})")
-        size = pair_cells(*codes, sizes, firsts, self.n_labels, self.has_hidden, one_coef_each(coef, n), *pairs, signed)
+        sizes, firsts = take_rows(self._sizes, rows), take_rows(self.offsets[:-1], rows)
+        label, state, signed = np.empty(2 * n, np.int64), np.empty(2 * n, np.int64), np.empty(2 * n)
+        coef = one_coef_each(coef, n)
+        size = pair_cells(code, target, sizes, firsts, self.n_labels, has_hidden, coef, label, state, signed)
         if size < 0:
             raise ValueError("code and target must stand for outputs of the samples whose coefficient is not 0")
-        return self.sum_cells(*pairs[:, :size], signed[:size])
+        return self.sum_cells(label[:size], state[:size], signed[:size])
 
     def sum_cells(self, labels: Array, absolute: Array, coef: Array) -> Array:
         """Σ coef Ψ(cell) over any cells, their states counted over all samples."""

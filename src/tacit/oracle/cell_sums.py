@@ -12,7 +12,7 @@ import numpy as np
 from tacit.data.arrays import Array, Rows
 from tacit.oracle import cells
 from tacit.oracle.capabilities import Expectations, Slacks, Visit
-from tacit.oracle.cells import NO_LOSSES, take_rows
+from tacit.oracle.cells import NO_LOSSES, spread_coefficients, take_rows
 from tacit.oracle.entropies import EntropyCells, Order, read_order
 from tacit.oracle.losses import LossTable, PairLoss, Reference
 from tacit.oracle.renyi import rule_out
@@ -91,11 +91,8 @@ class CellSums(ABC):
     ) -> Expectations:
         """See `tacit.oracle.capabilities.SumsOutputs`."""
         n = self._count(rows)
-        coefs = [
-            None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in (free, label, truth)
-        ]
+        coefs, has_features = spread_coefficients(n, free, label, truth)
         logs = [None if c is None else np.empty(n) for c in coefs]
-        has_features = any(c is not None and c.any() for c in coefs)
         features = np.zeros(self.n_params) if has_features else None
         needs_label = label is not None or truth is not None
         labels = self._known_labels(rows) if needs_label else np.zeros(n, np.int64)

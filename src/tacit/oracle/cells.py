@@ -336,6 +336,12 @@ def one_coef_each(coef: Any, n: int) -> Array:
     return each
 
 
+def spread_coefficients(n: int, *coefs: Any) -> tuple[list[Array | None], bool]:
+    """The coefficients of `expectations`, numbers or one per sample, for each of n samples; whether any is not zero."""
+    each = [None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in coefs]
+    return each, any(c is not None and bool(c.any()) for c in each)
+
+
 def label_positions(labels: Any, n: int, n_labels: int) -> Array:
     """The positions of the labels of n samples among the classes, as kernels read them."""
     positions = even_table("labels", labels)

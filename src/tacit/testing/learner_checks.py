@@ -95,14 +95,23 @@ def make_samples(problem: Problem) -> tuple[Any, Any, Any]:
             # clusters are numbered within each document: two of them in some document are enough
             if len(np.unique(y.values)) == (len(schema.classes) or 2):
                 return X, y, hidden
-        elif len(np.unique(y)) == len(schema.classes) or (not len(schema.classes) and len(np.unique(y)) > 1):
+        elif len(schema.classes) and len(np.unique(y)) == len(schema.classes):
             first = [int(np.flatnonzero(y == label)[0]) for label in schema.classes]
             order = np.concatenate([first, np.setdiff1d(np.arange(len(y)), first)]).astype(np.int64)
             return X[order], y[order], None if hidden is None else hidden[order]
+        elif not len(schema.classes) and _has_rivals(problem, X, y):
+            return X, y, hidden
     raise AssertionError(
         f"{type(problem).__name__}: none of {MAX_DRAWS} random models predicts every label of the schema on "
         f"{N_EXAMPLES} examples; is there a label that predict never returns?"
     )
+
+
+def _has_rivals(problem: Problem, X: Any, y: Any) -> bool:
+    """Whether another output than the true one is possible for some sample: a grammar is read from the true trees."""
+    schema = problem.schema(X, y)
+    found = problem.bind(X, y, schema).predict_augmented(np.zeros(schema.n_params))
+    return bool((found.value > 0).any())
 
 
 def _can_join(parts: list[Any]) -> bool:

@@ -18,7 +18,7 @@ from tacit.data.labels import find_labels, is_missing
 from tacit.data.parameters import entries, even_table, is_list, is_whole, shorten
 from tacit.oracle import Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations, GivesEntropySlacks, KnownPart, SumsOutputs
-from tacit.oracle.cells import label_positions, one_coef_each
+from tacit.oracle.cells import label_positions, one_coef_each, spread_coefficients
 from tacit.oracle.listed_labels import ListsLabels
 from tacit.oracle.losses import check_losses
 from tacit.oracle.parts import Nouns
@@ -134,9 +134,7 @@ class InstancesOracle(ListsLabels):
         """See `tacit.oracle.capabilities.SumsOutputs`."""
         starts = self._starts(rows)
         n, sizes = starts.size - 1, np.diff(starts)
-        coefs = [
-            None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in (free, label, truth)
-        ]
+        coefs, has_features = spread_coefficients(n, free, label, truth)
         scores = power * self._scores(w, rows)
         sums = self._sums(scores, None, rows)
         V = np.zeros(scores.shape)
@@ -162,7 +160,7 @@ class InstancesOracle(ListsLabels):
                     total = np.where(own, log, total)
                     V[k] += np.repeat(np.where(own, coef, 0.0), sizes) * share
                 logs[which] = total
-        features = self._adjoint(V, rows) if any(c is not None and c.any() for c in coefs) else None
+        features = self._adjoint(V, rows) if has_features else None
         return Expectations(logs[0], logs[1], logs[2], features)
 
     def log_partition(self, w: Array, rows: Rows = None) -> Array:

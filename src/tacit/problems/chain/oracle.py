@@ -21,6 +21,7 @@ from tacit.oracle.capabilities import (
     MeasuresCompleted,
     OnlinePass,
 )
+from tacit.oracle.cells import spread_coefficients
 from tacit.oracle.entropy_search import SearchesEntropy
 from tacit.oracle.renyi import NEAR_ONE
 from tacit.oracle.sharing import Batch, join_tuples
@@ -168,10 +169,7 @@ class ChainOracle(SearchesEntropy, MeansOfPaths):
     ) -> Expectations:
         """See `tacit.oracle.capabilities.SumsOutputs`: a label with missing tags stands for all of its completions."""
         n = self._starts(rows).size - 1
-        coefs = [
-            None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in (free, label, truth)
-        ]
-        has_features = any(c is not None and c.any() for c in coefs)
+        coefs, has_features = spread_coefficients(n, free, label, truth)
         blocks = self._zeros()
         labels = None if label is None else self._evidence(rows, states=False)
         truths = None if truth is None else self._evidence(rows)

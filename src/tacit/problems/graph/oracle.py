@@ -21,7 +21,7 @@ from tacit.oracle.capabilities import (
     ScalesLoss,
     SumsOutputs,
 )
-from tacit.oracle.cells import one_coef_each
+from tacit.oracle.cells import one_coef_each, spread_coefficients
 from tacit.oracle.losses import check_losses
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.oracle.slack_search import LossLevels, sum_levels
@@ -278,10 +278,7 @@ class GraphOracle(PartsOracle):
         """See `tacit.oracle.capabilities.SumsOutputs`: unknown labels stand for all that are allowed."""
         starts = self._starts(rows)
         n = starts.size - 1
-        coefs = [
-            None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in (free, label, truth)
-        ]
-        has_features = any(c is not None and c.any() for c in coefs)
+        coefs, has_features = spread_coefficients(n, free, label, truth)
         total = np.zeros(self.n_params)
         logs: list[Array | None] = []
         nodes = np.empty((int(starts[-1]), self.n_labels))

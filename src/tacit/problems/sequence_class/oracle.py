@@ -13,7 +13,7 @@ from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.ragged import Ragged
 from tacit.oracle import Assignment, LossTable
 from tacit.oracle.capabilities import Expectations, KnownPart
-from tacit.oracle.cells import label_positions, one_coef_each
+from tacit.oracle.cells import label_positions, one_coef_each, spread_coefficients
 from tacit.oracle.listed_labels import ListsLabels
 from tacit.problems.chain.forward_backward import forward_backward
 from tacit.problems.chain.tokens import group_tokens
@@ -90,9 +90,7 @@ class PathOracle(PackedPaths, ListsLabels):
     ) -> Expectations:
         """See `tacit.oracle.capabilities.SumsOutputs`."""
         n = self._starts(rows).size - 1
-        coefs = [
-            None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in (free, label, truth)
-        ]
+        coefs, has_features = spread_coefficients(n, free, label, truth)
         needs_label = label is not None or truth is not None
         labels = self._true_labels(rows) if needs_label else np.zeros(n, dtype=np.int64)
         samples, known = np.arange(n), self._take_known(rows)
@@ -113,7 +111,6 @@ class PathOracle(PackedPaths, ListsLabels):
         blocks = self._zeros()
         self._add_expected(w, rows, weights, power, blocks)
         self._add_expected(w, rows, own, power, blocks, known)
-        has_features = any(c is not None and c.any() for c in coefs)
         return Expectations(logs[0], logs[1], logs[2], self._flat(*blocks) if has_features else None)
 
     def log_partition(self, w: Array, rows: Rows = None) -> Array:

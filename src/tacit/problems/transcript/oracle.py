@@ -12,7 +12,7 @@ from tacit.data.labels import find_labels
 from tacit.data.ragged import Ragged
 from tacit.oracle import Assignment
 from tacit.oracle.capabilities import Expectations
-from tacit.oracle.cells import one_coef_each
+from tacit.oracle.cells import one_coef_each, spread_coefficients
 from tacit.oracle.entropy_search import SearchesEntropy, powers_of
 from tacit.oracle.slack_search import LossLevels
 from tacit.problems.row_sums import sum_rows
@@ -98,9 +98,7 @@ class TranscriptOracle(SearchesEntropy, PackedTranscripts):
     ) -> Expectations:
         """See `tacit.oracle.capabilities.SumsOutputs`."""
         n = self._count(rows)
-        coefs = [
-            None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in (free, label, truth)
-        ]
+        coefs, has_features = spread_coefficients(n, free, label, truth)
         blocks = self._zeros()
         logs: list[Array | None] = [None, None, None]
         if coefs[0] is not None and augmented:
@@ -116,7 +114,6 @@ class TranscriptOracle(SearchesEntropy, PackedTranscripts):
         if coefs[2] is not None:
             own, known = (self._lines(), self._numbers(rows)), self._known_states(rows)
             logs[2] = self._add_expected(w, rows, *own, coefs[2], power, blocks, known=known)
-        has_features = any(c is not None and c.any() for c in coefs)
         return Expectations(logs[0], logs[1], logs[2], self._flat(*blocks) if has_features else None)
 
     def log_partition(self, w: Array, rows: Rows = None) -> Array:

@@ -17,7 +17,7 @@ from benchmarks.partly_known import SIZES, STRIDE, digit_bags
 from benchmarks.segmentation_classes import FACTOR, MIN_SIZE, NAMES, SCALE
 from benchmarks.sentences import read_fine_grained
 from benchmarks.whole_objects import read_data
-from tacit import LatentSVM, Ragged, StructuredSVM, regions, weak_labels, windows
+from tacit import HiddenCRF, LatentSVM, Ragged, StructuredSVM, regions, weak_labels, windows
 from tacit.datasets import boxes_csv, drawn_digits, ewt, find_folder, planted_motif
 from tacit.dna.files import read_motifs
 from tacit.dna.sequences import read_sequences, shuffle_pairs, write_letters
@@ -287,7 +287,7 @@ def classes_of_regions(draw: int) -> Data:
     return with_regions(make, X[train], y[train], quality, 4)
 
 
-def with_tags(model: Any, X: Any, tags: Any, quality: Callable[[Any], float], first: int) -> Data:
+def with_tags(model: Any, X: Any, tags: Any, quality: Callable[[Any], float], first: int, C_each: float = 0.1) -> Data:
     """Sequences: an answer gives one tag. The model learns from sequences with a tag, so that C is per sequence."""
     starts = np.asarray(X.offsets)
 
@@ -295,7 +295,7 @@ def with_tags(model: Any, X: Any, tags: Any, quality: Callable[[Any], float], fi
         given = np.where(known, tags.values.astype(object), None)
         y = [given[a:b].tolist() for a, b in pairwise(starts.tolist())]
         rows = np.flatnonzero(np.logical_or.reduceat(known, starts[:-1]))
-        model.set_params(C=0.1 * rows.size).fit(X[rows], [y[i] for i in rows])
+        model.set_params(C=C_each * rows.size).fit(X[rows], [y[i] for i in rows])
         return model, {"X": X, "y": y}
 
     return Data(int(starts[-1]), first, learn, quality, offsets=starts)
@@ -329,7 +329,11 @@ def part_of_speech(draw: int) -> Data:
 
 
 def review_sentences(draw: int) -> Data:
-    """Reviews as sequences of sentences, whose opinions are the tags."""
+    """Reviews as sequences of sentences, whose opinions are the tags; missing ones are summed over.
+
+    An SVM that imputes missing tags learns less from 240 random single answers: .33 right in place of .45, on six other
+    draws. C was chosen there, among 0.1, 1, 3, 10 and 30.
+    """
     documents, _, truth = read_fine_grained()
     kinds = sorted({str(own) for review in truth for own in review})
     order = np.random.default_rng(draw).permutation(len(documents)).tolist()
@@ -345,8 +349,8 @@ def review_sentences(draw: int) -> Data:
         return Ragged(found.values[np.flatnonzero(is_sentence)], ends), Ragged(np.concatenate(own), ends)
 
     (X, tags), (Z, held_out) = table(train), table(test)
-    model = LatentSVM(Chain(classes=list(range(len(kinds)))), solver=Subgradient(), max_iter=3, verbose=0)
-    return with_tags(model, X, tags, lambda m: m.score(Z, held_out), 30)
+    model = HiddenCRF(Chain(classes=list(range(len(kinds)))), tol=1e-3, verbose=0)
+    return with_tags(model, X, tags, lambda m: m.score(Z, held_out), 30, C_each=10.0)
 
 
 SETS: dict[str, Callable[[int], Data]] = {

@@ -1,28 +1,38 @@
 """Inputs that the second generator (`tests/replay`) found: each ends in words."""
 
+import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from tacit import BagClassifier, Ragged, StructuredSVM, apps, plot
+from tacit import BagClassifier, LatentSVM, Ragged, StructuredSVM, apps, plot
 from tacit.bags.combination import Combination
 from tacit.data import arrays
+from tacit.data.graphs import Graphs
 from tacit.data.labels import read_labels
 from tacit.dna.regions import read_peaks
 from tacit.label.journal import Journal
+from tacit.label.session import Session
+from tacit.label.tags import Tags
+from tacit.oracle import Schema
 from tacit.plot import canvas
-from tacit.problems import Chain, PerSample, Tree, rotations
+from tacit.problems import Chain, PerSample, Transcript, Tree, rotations
 from tacit.problems.rotation import Rotations
+from tacit.ranking import GlobalRanker
 from tacit.signals import Word, format_ctm, format_textgrid
-from tacit.spectral import WeightedAutomaton
+from tacit.spectral import SpectralAutomaton, WeightedAutomaton
 from tacit.testing.learner_checks import make_samples
 from tacit.text.parsing.grammar import check_grammar
 from tacit.text.parsing.problem import read_facts
-from tacit.vision.box_formats.reading import read_table
+from tacit.vision.box_formats import read_table
+from tacit.vision.regions.working_size import enlarge_labels
 from tests.replay.changes import Changer
 from tests.replay.server import judge
+
+PHOTOS = list(np.random.default_rng(0).integers(0, 255, (2, 40, 40, 3)).astype(np.uint8))
 
 
 def test_one_label_of_many_letters_does_not_take_the_space_of_all():
@@ -90,6 +100,68 @@ def test_an_answer_of_a_hundred_thousand_brackets_is_passed_over(tmp_path):
     assert list(Journal(file, "tag").read()) == ["a"]
 
 
+@pytest.mark.parametrize("answer", [["N"], "D", [["D"], ["N"]], None, {"a": 1}])
+def test_answers_that_do_not_fit_their_question_are_refused(tmp_path, answer):
+    """The answers of an earlier run, which may have had other input or options, or of somebody else."""
+    (tmp_path / "a.tsv").write_text("the\tD\ndog\tN\n\na\t_\ncat\t_\n")
+    line = {"item": "sentence 2", "kind": "answer", "answer": answer}
+    (tmp_path / "answers.jsonl").write_text('{"task": "tag"}\n' + json.dumps(line) + "\n")
+    with pytest.raises(ValueError, match="sentence 2"):
+        Session(Tags(tmp_path / "a.tsv"), tmp_path)
+
+
+UNEVEN = [[1.0], [2.0, 3.0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: Graphs.from_list([(np.ones((2, 1)), [[0, 1]], UNEVEN)]), "edge_values"),
+        (lambda: apps.Locator(verbose=0).fit(PHOTOS, [0, 1], boxes=[UNEVEN, None]), "boxes"),
+        (lambda: apps.Segmenter(verbose=0).fit(PHOTOS, [None] * 2, boxes=[{"a": UNEVEN}, {"a": []}]), "boxes"),
+        (lambda: enlarge_labels(UNEVEN, np.zeros((2, 2))), "image"),
+        (lambda: BagClassifier().fit([np.eye(2)] * 6, np.array([[0, 1], [1, 0]] * 3), hidden=UNEVEN), "hidden"),
+    ],
+)
+def test_rows_of_several_lengths_are_refused(call, name):
+    with pytest.raises((ValueError, TypeError), match=name):
+        call()
+
+
+def test_parameters_that_can_be_read_once_or_have_more_than_64_bits_are_refused():
+    X = [["a", "b"], ["b"]] * 5
+    with pytest.raises(TypeError, match="iterator"):
+        SpectralAutomaton(iter([1, 2])).fit(X)
+    with pytest.raises(ValueError, match="size"):
+        SpectralAutomaton(1, size=10**30).fit(X)
+
+
+@pytest.mark.parametrize("problem", [Chain(), Transcript(states=1)])
+def test_labels_that_can_be_read_once_are_read_once(problem):
+    X, y = [np.eye(4), np.eye(4)[::-1]] * 3, [["a", "b"] * 2, ["b", "a"] * 2] * 3
+    w = [LatentSVM(problem, C=1.0, verbose=0).fit(X, labels).coef_ for labels in (y, iter(y))]
+    assert np.array_equal(*w)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_array])
+def test_sparse_tables_are_checked_before_scipy_converts_them(kind):
+    """SciPy writes where indptr says, and does not convert numbers of two bytes."""
+    table = kind(np.eye(4))
+    table.data = table.data.astype(np.float16)
+    assert Ragged.of([table, table]).values.dtype == np.float32
+    assert GlobalRanker().fit(table, [0, 1, 0, 1], group=[2, 2]).coef_.size == 4
+    table.indptr = np.array([0, 2**30, 1, 2, 4], dtype=np.int32)
+    for read in (lambda: Ragged.of([table, table]), lambda: GlobalRanker().fit(table, [0, 1, 0, 1], group=[2, 2])):
+        with pytest.raises(ValueError, match="damaged"):
+            read()
+
+
+def test_a_schema_with_masked_classes_is_refused():
+    schema = Schema(np.ma.masked_array([1, 5], [True, False]), 1, {"w": (1,)}, {})
+    with pytest.raises(ValueError, match="classes"):
+        schema.check()
+
+
 def test_few_lines_of_regions_do_not_take_gigabytes(tmp_path):
     """Each line of a BED file can name a whole chromosome."""
     (tmp_path / "g.fa").write_text(">chr1\n" + ("ACGT" * 25 + "\n") * 10_000)
@@ -97,6 +169,14 @@ def test_few_lines_of_regions_do_not_take_gigabytes(tmp_path):
     with pytest.raises(ValueError, match="letters"):
         read_peaks(tmp_path / "a.bed", tmp_path / "g.fa", 0)
     assert len(read_peaks(tmp_path / "a.bed", tmp_path / "g.fa", 100)[0]) == 500  # every two have the same middle
+
+
+def test_a_genome_with_two_chromosomes_of_one_name_is_refused(tmp_path):
+    """Their letters were joined, and every record was compared with every region."""
+    (tmp_path / "g.fa").write_text(">c 1\nACGT\n>c 2\nTTTT\n")
+    (tmp_path / "a.bed").write_text("c\t0\t4\n")
+    with pytest.raises(ValueError, match="two sequences"):
+        read_peaks(tmp_path / "a.bed", tmp_path / "g.fa", 0)
 
 
 def test_symbols_of_a_picture_that_are_too_few_are_refused():
@@ -112,6 +192,10 @@ def test_symbols_of_a_picture_that_are_too_few_are_refused():
 @pytest.mark.parametrize(
     ("name", "change"),
     [
+        ("scale", lambda a: "1"),
+        ("symbols", lambda a: 3),
+        ("rules", lambda a: a[:, :2]),
+        ("leaves", lambda a: a + 1000),
         ("rule_logs", lambda a: a.astype(np.float16)),
         ("leaf_logs", lambda a: a[:, None]),
         ("top_logs", lambda a: a * np.nan),

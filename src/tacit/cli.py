@@ -20,7 +20,7 @@ COMMANDS = {
     "network": ("tacit.vision.maps.network_command", "Make or describe the network that photos are described by."),
     "align": ("tacit.text.alignment.command", "Align the words of parallel sentences."),
     "reasons": ("tacit.text.sentences.command", "Find the sentences that decide the labels of documents."),
-    "summarise": ("tacit.text.sentences.summarise_command", "Summarise documents by some of their sentences."),
+    "summarise": ("tacit.text.sentences.command", "Summarise documents by some of their sentences."),
     "demo": ("tacit.demo.command", "Show tacit on a motif hidden in DNA and on rotated digits (half a minute)."),
     "examples": ("tacit.demo.example_files", "Write small input files for every command, to try it."),
     "label": ("tacit.label.command", "Answer the questions that help most, on a page of this machine."),

@@ -14,9 +14,8 @@ import tacit
 from tacit import BagClassifier, Ragged
 from tacit.bags.combination import Combination, held_out_loss, held_out_losses, log_loss
 from tacit.bags.features import STATISTICS, Scaler, bag_statistics, cut_blocks
-from tacit.bags.forest import fit_forest
-from tacit.bags.kernel_models import fit_kernel_model
 from tacit.bags.samples import Samples
+from tacit.bags.whole_bags import fit_forest, fit_kernel_model
 from tacit.runtime import InterruptedFitError, Status
 from tacit.runtime.archive import StorageError
 
@@ -89,11 +88,14 @@ def test_several_labels_per_bag(tmp_path):
         BagClassifier(**FAST).fit(bags, np.stack([y == 1, y == 9], axis=1).astype(int))
 
 
-def test_the_background_may_be_any_class():
+@pytest.mark.parametrize("rule", ["witness", "instances", "both"])
+def test_the_background_may_be_any_class(rule):
     bags, y, witness = planted(shift=7)
     names = np.array(["zinc", "active"])[y]
-    model = BagClassifier(**FAST, background="zinc", verbose=0).fit(bags, names)
+    model = BagClassifier(**{**FAST, "rule": rule}, background="zinc", verbose=0).fit(bags, names)
     assert (model.witnesses(bags) == witness).mean() >= 0.95
+    scores = model.instance_scores(bags)
+    assert all(np.argmax(scores[i]) == witness[i] for i in np.flatnonzero(y)[:5])
     with pytest.raises(ValueError, match="background"):
         BagClassifier(background="lead").fit(bags, names)
 
@@ -113,6 +115,17 @@ def test_known_witnesses_help():
     BagClassifier(**FAST, verbose=0).fit(bags, y, hidden=sets)
     with pytest.raises(ValueError, match="hidden"):
         BagClassifier(**FAST).fit(bags, y, hidden=witness[:5])
+
+
+@pytest.mark.parametrize("rule", ["witness", "instances", "both"])
+def test_the_known_witness_of_a_bag_of_one_instance_changes_nothing(rule):
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    bags = [rng.standard_normal((1 if i % 4 == 1 else 5, 3)) + (i % 4 == 1) for i in range(40)]
+    hidden = np.where(np.arange(40) % 4 == 1, 0, -1)
+    model = BagClassifier(**{**FAST, "rule": rule}, verbose=0)
+    expected = model.fit(bags, y).decision_function(bags)
+    assert np.allclose(model.fit(bags, y, hidden=hidden).decision_function(bags), expected)
 
 
 def test_known_witnesses_pull_the_weights_to_models_of_instances(fitted):

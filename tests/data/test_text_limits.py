@@ -156,8 +156,8 @@ def test_an_empty_table_lacks_its_columns(tmp_path):
 def test_lines_end_where_the_format_ends_them(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes("\ufeffa\x0bb\r\nc\rd\n\ne".encode())
-    assert [line for _, line in TextReader(path, "utf-8-sig").lines()] == ["a\x0bb", "c\rd", "", "e"]
-    assert list(TextReader(path, "utf-8-sig").lines(rare_ends=True)) == [
+    assert [line for _, line in TextReader(path).lines()] == ["a\x0bb", "c\rd", "", "e"]
+    assert list(TextReader(path).lines(rare_ends=True)) == [
         (1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, ""), (6, "e"),
     ]  # fmt: skip
     path.write_bytes(b'a,b\r"x\ny",2\rz,3')

@@ -9,7 +9,7 @@ import pytest
 import tacit
 from tacit.apps import MotifFinder
 from tacit.cli import main
-from tacit.dna.files import Matrix, read_motifs
+from tacit.dna.files import Matrix, read_motifs, read_sequences_file
 from tacit.dna.finder.known import match_known
 from tacit.dna.finder.shapes import write_consensus
 from tacit.dna.kmers import Pieces, find_kmers
@@ -173,3 +173,20 @@ def test_a_motif_of_few_peptides_is_found_and_noise_is_not(share):
         X[i] = X[i][:start] + "RGDWKP" + X[i][start + 6 :]
     finder = MotifFinder(alphabet="protein", C=1000, verbose=0).fit(X, np.repeat([1, -1], 80))
     assert ["RGDWKP" in motif.consensus for motif in finder.motifs_] == [True] * (share > 0)
+
+
+def test_a_stop_codon_at_the_end_is_left_out(tmp_path):
+    (tmp_path / "a.fa").write_text(">a\nMEEPQ*\n")
+    assert read_sequences_file(tmp_path / "a.fa", is_protein=True).letters == ["MEEPQ"]
+    (tmp_path / "a.fa").write_text(">a\nME*PQ\n")
+    with pytest.raises(ValueError, match="amino acid"):
+        read_sequences_file(tmp_path / "a.fa", is_protein=True)
+
+
+def test_letters_u_without_the_option_name_it(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    letters = ["".join(rng.choice(list("ACGU"), 20)) for _ in range(24)]
+    (tmp_path / "a.fa").write_text("".join(f">{i}\n{own}\n" for i, own in enumerate(letters)))
+    words = ["motif", str(tmp_path / "a.fa"), "--width", "6", "--motifs", "1", "--c", "1", "--out", str(tmp_path / "o")]
+    assert main(words) == 0
+    assert "--alphabet rna" in capsys.readouterr().out

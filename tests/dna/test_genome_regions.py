@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.cli import main
-from tacit.dna.regions import Region, cut_regions, read_regions
+from tacit.dna.regions import Region, cut_regions, read_peaks, read_regions
 
 WORD = "TGACTCATCC"
 
@@ -91,3 +91,12 @@ def test_peaks_and_genome_go_together(words, genome, capsys):
     words = [str(folder / word) if "." in word else word for word in words]
     assert main(["motif", *words, "--out", str(folder / "o")]) == 2
     assert "--genome" in capsys.readouterr().err
+
+
+def test_peaks_mostly_beyond_the_end_are_left_out(tmp_path):
+    (tmp_path / "g.fa").write_text("\ufeff>chr1\n" + "ACGTT" * 20 + "\n", "utf-8")
+    (tmp_path / "a.bed").write_text("chr1\t10\t30\nchr1\t95\t115\nchr1\t85\t105\nchr2\t5\t9\n")
+    names, letters, n_lacking = read_peaks(tmp_path / "a.bed", tmp_path / "g.fa", 0)
+    assert names == ["chr1:10-30", "chr1:85-105"]
+    assert [len(own) for own in letters] == [20, 15]
+    assert n_lacking == 2

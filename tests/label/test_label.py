@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tacit.cli import main
 from tacit.data.reading import read_text
 from tacit.label.journal import Entry, Journal
 from tacit.label.server import MAX_POST, LabelServer
@@ -204,6 +205,16 @@ def test_the_page_says_when_answers_stop_paying(tmp_path):
     assert "hardly pay" in session.state()["advice"]
 
 
+def test_the_curve_goes_on_in_the_next_session(tmp_path):
+    session = Session(Numbers(), tmp_path, batch=1)
+    session.answer(0, "answer", 1)
+    session.wait()
+    assert Session(Numbers(), tmp_path).state()["qualities"] == [(1, 0.5)]
+    (tmp_path / "quality.tsv").write_text("answers\tquality\nmany\t0.5\n")
+    with pytest.raises(ValueError, match="remove"):
+        Session(Numbers(), tmp_path)
+
+
 # server
 
 
@@ -218,6 +229,21 @@ def test_the_page_and_its_files_have_a_policy_and_link_nothing_else(server):
         assert b"https:" not in content
         assert content.replace(b"http://www.w3.org/2000/svg", b"").count(b"http:") == 0
     assert send(server, "GET", below(server, "image/3"))[2] == b"photo"
+
+
+def test_addresses_for_a_proxy_are_refused(server):
+    assert send(server, "GET", f"http://evil.example{below(server, 'state')}")[0] == 403
+
+
+def test_two_lengths_are_refused(server):
+    body = b'{"item": 0, "kind": "answer", "answer": 1}'
+    host = server.hosts[0]
+    lines = [f"POST {below(server, 'answer')} HTTP/1.1", f"Host: {host}", f"Origin: http://{host}"]
+    lines += ["Content-Type: application/json", f"Content-Length: {len(body)}", "Content-Length: 0", "", ""]
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as connection:
+        connection.sendall("\r\n".join(lines).encode() + body)
+        assert b" 411 " in connection.recv(1000)
+    assert server.session.answers() == ({}, [])
 
 
 def test_it_listens_on_this_machine_alone(server):
@@ -395,6 +421,49 @@ def test_tags_can_begin_without_a_tagged_sentence(tmp_path):
         task.check(0, ["N", "D"])
     with pytest.raises(ValueError, match="per word"):
         task.check(0, ["N", "D", "X"])
+
+
+def test_single_words_are_asked_for_and_written_as_partly_tagged_text(tmp_path):
+    path = tmp_path / "words.tsv"
+    write_words(path, 10)
+    path.write_text(path.read_text().replace("the\t_", "the\tD"))
+    task = Tags(path, single=True)
+    assert task.items[0] == "sentence 11, word 2: cat"
+    missing = [(i, t) for i, own in enumerate(read_tagged(path).tags) for t, tag in enumerate(own) if tag is None]
+    assert [(shown["words"], shown["at"]) for shown in map(task.show, range(len(task.items)))] == [
+        (WORDS[i], t) for i, t in missing
+    ]
+    assert task.check(0, "N") == "N"
+    for wrong in ("X", ["N"], None, 1):
+        with pytest.raises((ValueError, TypeError)):
+            task.check(0, wrong)
+    answers = {0: "N", 1: "V"}
+    learned = task.learn(answers, [2])
+    assert sorted(learned.order) == list(range(3, len(task.items)))
+    assert learned.quality == 1.0
+    assert learned.guesses[3] in "DNV"
+    task.export(answers, tmp_path)
+    found = read_tagged(tmp_path / "tagged.tsv")
+    n_known = sum(tag is not None for own in read_tagged(path).tags for tag in own)
+    assert sum(tag is not None for own in found.tags for tag in own) == n_known + 2
+    out = str(tmp_path / "out")
+    assert main(["tag", str(tmp_path / "tagged.tsv"), "--quiet", "--out", out]) == 0
+
+
+def test_answers_for_whole_sentences_and_single_words_are_not_mixed(tmp_path):
+    write_words(tmp_path / "words.tsv", 10)
+    Session(Tags(tmp_path / "words.tsv"), tmp_path).answer(0, "answer", ["D", "N", "V"])
+    with pytest.raises(ValueError, match="--out"):
+        Session(Tags(tmp_path / "words.tsv", single=True), tmp_path)
+
+
+def test_known_tags_of_a_partly_tagged_sentence_are_the_guess(tmp_path):
+    write_words(tmp_path / "words.tsv", 10)
+    path = tmp_path / "more.tsv"
+    path.write_text((tmp_path / "words.tsv").read_text() + "\nthe\tV\ndog\t_\n")
+    task = Tags(path)
+    last = len(task.items) - 1
+    assert task.learn({}, []).guesses[last] == ["V", "N"]
 
 
 def test_a_file_with_all_tags_is_refused(tmp_path):

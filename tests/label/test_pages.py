@@ -122,6 +122,19 @@ def test_masks_are_painted_and_changed_by_key(tmp_path):
         assert session.answers()[0][item] == painted
         press(browser, "n")
         assert [] in session.answers()[0].values()
+    (source / "masks").mkdir()
+    mask = np.zeros((48, 64), np.uint8)
+    mask[10:34, 20:44] = 255
+    Image.fromarray(mask).save(source / "masks" / "0.png")
+    with showing(source, "segment", tmp_path / "single", single=True) as (browser, session):
+        browser.wait_for("document.getElementById('canvas').width === 64")
+        for key, answer in (("1", 1), ("2", 0)):
+            item = browser.run("question.item")
+            press(browser, key)
+            assert session.answers()[0][item] == answer
+        third, guess = browser.run("question.item"), browser.run("question.guess")
+        press(browser, "Enter")
+        assert session.answers()[0][third] == guess
 
 
 @needs_chromium
@@ -164,6 +177,13 @@ def test_sentences_sites_tags_and_clusters_are_answered_by_key(tmp_path):
         browser.press("1")
         press(browser, "Enter")
         assert session.answers()[0] == {0: ["N", "D"]}
+    with showing(tmp_path / "w.tsv", "tag", tmp_path / "e", tags="", single=True) as (browser, session):
+        item = browser.run("question.item")
+        press(browser, "2")  # one key is the whole answer
+        assert session.answers()[0] == {item: "N"}
+        guess = browser.run("question.guess")
+        press(browser, "Enter")
+        assert session.answers()[0] == {item: "N", 1 - item: guess}
 
 
 @needs_chromium

@@ -41,6 +41,7 @@ def test_masks_are_guessed_checked_and_read_by_segment(horses, tmp_path):
     assert task.items == [f"{i}.png" for i in range(4, 10)]
     learned = task.learn({}, [2])
     assert sorted(learned.order) == [0, 1, 3, 4, 5]
+    assert task.show(0) == {"region": None}
     assert learned.quality > 0.9
     assert task.check(0, [3, 1, 3]) == [1, 3]
     for wrong in (None, [-1], [10**6], ["a"]):
@@ -61,6 +62,44 @@ def test_masks_are_guessed_checked_and_read_by_segment(horses, tmp_path):
     assert asked[0] == "item\tusefulness"
     assert {line.split("\t")[0] for line in asked[1:]} <= {f"{i}.png" for i in range(5, 10)}
     assert len(asked) == 4
+
+
+def test_single_regions_are_asked_for_and_written_as_partial_masks(horses, tmp_path):
+    task = make_task(horses, "segment", tmp_path, seed=0, single=True)
+    regions = task._maps(4)
+    assert task.items[:2] == ["4.png, region 1", "4.png, region 2"]
+    assert task.show(1) == {"region": 1}
+    for wrong in (None, 2, [1], "a"):
+        with pytest.raises((ValueError, TypeError)):
+            task.check(0, wrong)
+    truth = np.zeros((48, 64), bool)
+    truth[10:34, 16:40] = True
+    answers = {item: int(truth[regions == item].mean() > 0.5) for item in range(int(regions.max()) + 1)}
+    last = len(answers) - 1
+    given = {item: answer for item, answer in answers.items() if item < last}
+    learned = task.learn(given, [])
+    assert learned.guesses[last] == answers[last]
+    assert len(learned.order) == len(task.items) - len(given)
+    assert learned.quality is None if len(given) < 8 else learned.quality > 0.8
+    task.export(given, tmp_path)
+    drawn = np.asarray(Image.open(tmp_path / "masks" / "4.png"))
+    assert set(np.unique(drawn)) == {0, 127, 255}
+    assert not (tmp_path / "masks" / "5.png").exists()
+    out = tmp_path / "out"
+    command = ["segment", str(horses), "--masks", str(tmp_path / "masks"), "--out", str(out), "--quiet"]
+    assert main([*command, "--unknown", "127"]) == 0
+    found = np.asarray(Image.open(out / "masks" / "4.png")) > 0
+    assert (found[drawn == 255]).all()
+    assert not (found[drawn == 0]).any()
+    assert json.loads((out / "run.json").read_text())["with_mask"] == 5
+    assert main([*command, "--force"]) == 1  # 127 and 255 could both be the object
+
+
+def test_single_regions_need_a_mask_to_begin_with(horses, tmp_path):
+    (tmp_path / "images").mkdir()
+    Image.open(horses / "images" / "5.png").save(tmp_path / "images" / "5.png")
+    with pytest.raises(ValueError, match="--single"):
+        make_task(tmp_path, "segment", tmp_path, seed=0, single=True)
 
 
 def test_none_here_is_an_empty_mask(horses, tmp_path):
@@ -127,10 +166,12 @@ def test_sentences_are_learned_and_read_by_reasons(tmp_path):
     assert sorted(learned.order) == [10, 11, *range(13, 24)]
     assert learned.quality == 1.0
     assert [learned.guesses[i] for i in range(13, 24)] == [[truth[i]] for i in range(13, 24)]
-    for wrong in (None, [], [0, 1], [4], ["a"]):
+    for wrong in (None, [], [0, 4], [4], ["a"]):
         with pytest.raises((ValueError, TypeError)):
             task.check(0, wrong)
-    task.export({3: [truth[3]]}, tmp_path)
+    assert task.check(0, [2, 0, 2]) == [0, 2]
+    assert task.learn({0: [0, 1, 2], 1: [truth[1]]}, []).guesses[2] == [truth[2]]
+    task.export({3: [truth[3], (truth[3] + 1) % 4]}, tmp_path)
     found = read_document_file(tmp_path / "documents.jsonl")
     assert [i for i, own in enumerate(found.known) if own is not None] == [3]
     command = ["reasons", str(tmp_path / "documents.jsonl"), "--share", "0.25", "--ask", "4", "--quiet"]
@@ -190,6 +231,7 @@ def test_clusters_begin_with_mentions_of_the_same_words(tmp_path):
         (["--for", "tag", "--width", "8"], "--width"),
         (["--for", "motif", "--tags", "A,B"], "--tags"),
         (["--for", "segment"], "folder"),
+        (["--for", "reasons", "--single"], "--single"),
         (["--for", "coref", "--share", "0.5"], "--share"),
     ],
 )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import doctest
 import functools
 import importlib
+import itertools
 import os
 import pkgutil
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
@@ -123,30 +125,58 @@ def fits() -> Iterator[Program]:
             yield from_source(f"{name} kept", KEPT, names)
 
 
+USES = {
+    "motif": "scan {model} genome.fa",
+    "locate": "locate photos --model {model}",
+    "segment": "segment pebbles/images --model {model}",
+    "bags": "bags molecules.csv --model {model}",
+    "transcribe": "transcribe sounds --model {model}",
+    "tag": "tag --predict words.txt --model {model}",
+    "parse": "parse --predict sentences.tsv --model {model}",
+    "coref": "coref --predict tales/new_*.conll --model {model}",
+    "align": "align sentences.en-fr --model {model}",
+    "reasons": "reasons reviews.jsonl --model {model}",
+    "summarise": "summarise reviews.jsonl --model {model}",
+}
+"""What is done with the model of a command."""
+
+QUICK = {"motif": "--width 8 --motifs 1", "bags": "--rule witness --kernel linear --c 1"}
+"""Options without which a command takes ten seconds."""
+
+
 def commands(home: Path) -> Iterator[Program]:
-    """The commands that ``tacit examples`` prints."""
-    run_command("examples", "--out", str(home / "examples"), "--force", "--quiet")
-    motifs = home / "examples" / "motifs"
-    lines = (home / "examples" / "commands.txt").read_text(encoding="utf-8").splitlines()
-    for line in lines:
-        _, name, *words = line.split()
-        given = [path for word in words for path in _expand(word, home / "examples")]
-        if name == "scan":  # needs the model of the first command
-            train = ["bound.fa", "unbound.fa", "--width", "8", "--motifs", "1"]
-            run_command(
-                "motif",
-                *(str(home / "examples" / a) if a.endswith(".fa") else a for a in train),
-                "--out",
-                str(motifs),
-                "--quiet",
-            )
-        source = f"run_command({name!r}, *{given!r}, '--quiet', '--safe-tables')\n".replace("*[", "").replace("],", ",")
-        yield from_source(f"tacit {name}", source, {"run_command": run_command}, home / "examples")
+    """The commands that ``tacit examples`` prints, and for each one that uses what it has learned."""
+    folder = home / "examples"
+    run_command("examples", "--out", str(folder), "--force", "--quiet")
+    for line in (folder / "commands.txt").read_text(encoding="utf-8").splitlines():
+        name = line.split()[1]
+        if name in USES:
+            words = _expand(f"{line} {QUICK.get(name, '')}", folder)[1:]
+            yield _command(f"tacit {name}", words, folder)
+            model = f"trained_{name}"
+            train = [model if before == "--out" else word for before, word in itertools.pairwise(["", *words])]
+            use = USES[name].format(model=f"{model}/model.tacit")
+            yield _command(f"tacit {name} --model", _expand(f"{use} --out more", folder), folder, train)
 
 
-def _expand(word: str, home: Path) -> list[str]:
-    """The files that a pattern of the shell stands for."""
-    return sorted(str(path.relative_to(home)) for path in home.glob(word)) if "*" in word else [word]
+def _command(name: str, words: list[str], folder: Path, train: Sequence[str] = ()) -> Program:
+    """A command in a folder of examples, and the one that must run there once before it."""
+
+    def prepare() -> None:
+        model = next((word for word in train if word.startswith("trained_")), "")
+        if model and not Path(model).exists():
+            with contextlib.chdir(folder):
+                run_command(*train, "--quiet")
+            shutil.copytree(folder / model, model)
+
+    source = f"prepare()\nrun_command({', '.join(map(repr, words))}, '--quiet', '--safe-tables')\n"
+    return from_source(name, source, {"run_command": run_command, "prepare": prepare}, folder)
+
+
+def _expand(line: str, home: Path) -> list[str]:
+    """The words of a line, and for patterns of the shell the files that they stand for."""
+    found = ([str(path.relative_to(home)) for path in sorted(home.glob(w))] if "*" in w else [w] for w in line.split())
+    return list(itertools.chain.from_iterable(found))
 
 
 def run_command(*words: str) -> int:

@@ -324,6 +324,11 @@ def test_equal_words_of_a_file_are_one_object(tmp_path):
     assert target[0][1] is target[1][1]
 
 
+def test_sentence_pairs_may_have_a_tab_or_be_empty(tmp_path):
+    (tmp_path / "text").write_text("\ufeffla maison\tthe house\r\n\r\nla fleur ||| the flower\r\n", "utf-8")
+    assert read_parallel(tmp_path / "text")[0] == [["la", "maison"], [], ["la", "fleur"]]
+
+
 def test_wrong_gold_links_are_named_as_the_file_counts(tmp_path, capsys):
     (tmp_path / "text").write_text("a b ||| c d\n" * 8)
     (tmp_path / "gold").write_text("0-5\n")

@@ -362,6 +362,17 @@ def test_what_is_known_is_among_all_trees():
     np.testing.assert_allclose(sums.truth, 0.0, atol=1e-12)
 
 
+def test_a_code_with_a_state_that_its_category_does_not_have_is_refused():
+    problem = Tree(states={"NP": 2}, spans=False)
+    schema = problem.schema(X, TREES)
+    oracle = problem.bind(X, TREES, schema)
+    code = oracle.predict(np.zeros(oracle.n_params)).code.astype(np.int64)
+    assert oracle.accepts(code)
+    names = schema.facts["symbols"][code // 4]
+    accepted = [oracle.accepts(code + 2 * (np.arange(code.size) == i)) for i in range(code.size)]  # state 1, not 0
+    assert accepted == [name == "NP" for name in names]
+
+
 def test_what_the_grammar_lacks_is_not_within_reach():
     problem = Tree(spans=False)
     oracle = problem.bind([X[1]], None, problem.schema(X, TREES))

@@ -44,6 +44,22 @@ def test_words_of_several_languages(text, words):
     assert [word for own in split_text(text).words for word in own] == words
 
 
+@pytest.mark.parametrize("text", ["l'" * 5000 + "eau", "she" + "'d" * 5000, "(" * 5000, "ab." * 5000, "a@" * 5000])
+def test_words_of_a_text_without_spaces_are_all_of_it(text):
+    """Each elision was a call within the one before, and each letter of an address was read again for each word."""
+    raw = split_text(text)
+    assert len(raw.words[0]) > 2000
+    assert "".join(raw.words[0]) == text
+    assert raw.spans[0][-1].tolist() == [len(text) - len(raw.words[0][-1]), len(text)]
+
+
+def test_a_file_of_more_words_than_its_limit_is_refused(tmp_path):
+    (tmp_path / "a.txt").write_text("(" * 20_000)
+    assert len(read_raw_text(tmp_path / "a.txt").words[0]) == 20_000
+    with pytest.raises(ValueError, match="max_bytes"):
+        read_raw_text(tmp_path / "a.txt", max_bytes=30_000)
+
+
 def test_scripts_without_spaces_are_refused(tmp_path):
     (tmp_path / "a.txt").write_text("我爱北京天安门。", encoding="utf-8")
     with pytest.raises(ValueError, match="without spaces"):
@@ -144,3 +160,23 @@ def test_command_says_what_is_wrong_with_columns(files, capsys, monkeypatch, mor
 
 def test_stand_off_keeps_one_line_per_span():
     assert stand_off("New\nYork", [(0, 8, "big city")]).count("\n") == 1
+
+
+FAMILY = "\U0001f469\u200d\U0001f467"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("i went home. it was late... we slept", ["i went home.", "it was late...", "we slept"]),
+        (f"Fun {FAMILY}! {FAMILY} Next.", [f"Fun {FAMILY}! {FAMILY}", "Next."]),
+    ],
+)
+def test_lower_case_text_ends_sentences_and_signs_stay_whole(text, sentences):
+    raw = split_text(text)
+    assert [raw.text[own[0, 0] : own[-1, 1]] for own in raw.spans] == sentences
+    assert "\u200d" not in [word for words in raw.words for word in words]
+
+
+def test_stand_off_writes_the_characters_of_the_text():
+    assert stand_off("می\u200cروم", [(0, 6, "VERB")]).endswith("\tمی\u200cروم\n")

@@ -13,6 +13,7 @@ from tacit import LatentSVM, Ragged
 from tacit.apps import ReasonFinder, Summariser
 from tacit.problems import Sentences
 from tacit.text import SentenceVectors, reasons
+from tacit.text.sentences.vectors import read_document_file
 
 
 def bound(X, share=0.5, budget="sentences"):
@@ -148,25 +149,29 @@ def test_known_sentences_teach_which_sentences_to_choose():
     assert right > 0.9
 
 
-def test_sentences_are_chosen_by_the_mean_of_the_model_and_of_an_svm_on_counts_of_sentences():
+def test_sentences_are_chosen_by_an_svm_on_their_mean():
     rng = np.random.default_rng(0)
     words = [f"w{k}" for k in range(12)]
     texts = [[" ".join(rng.choice(words, 4)) for _ in range(rng.integers(1, 5))] for _ in range(30)]
     y = rng.choice(["+", "-"], 30)
     for budget in ("sentences", "words"):
         finder = ReasonFinder(budget=budget, verbose=0).fit(texts, y)
-        counts = np.array([[sum(word in own.split() for own in text) for word in finder.words_] for text in texts])
-        rows = counts * finder.idf_
-        other = LinearSVC(C=1.0, random_state=0).fit(rows / np.linalg.norm(rows, axis=1)[:, None], y).coef_[0]
+        rows = []
+        for text in texts:
+            sentences = np.array([[word in own.split() for word in finder.words_] for own in text]) * finder.idf_
+            total = (sentences / np.linalg.norm(sentences, axis=1)[:, None]).sum(axis=0)
+            rows.append(total / np.linalg.norm(total))
+        other = LinearSVC(C=0.3, random_state=0).fit(rows, y).coef_[0]
         own = finder.model_.weights_["polarity"]
-        expected = (own + other / np.linalg.norm(other) * np.linalg.norm(own)) / 2
+        expected = other / np.linalg.norm(other) * np.linalg.norm(own)
         assert np.allclose(finder.selection_, expected, atol=1e-3 * np.abs(own).max())
     finder = ReasonFinder(verbose=0).fit(texts, y)
     table = SentenceVectors().fit(texts).transform(texts)
     for decision, rows in zip(finder.reasons(texts), table, strict=True):
         sign = 1.0 if decision.label == finder.classes_[1] else -1.0
         subjectivity = finder.model_.weights_["subjectivity"]
-        wanted = np.argsort(-(rows[1:] @ (sign * finder.selection_ + subjectivity)), kind="stable")
+        longer = np.diff(rows.indptr)[1:] ** 0.25
+        wanted = np.argsort(-longer * (rows[1:] @ (sign * finder.selection_ + subjectivity)), kind="stable")
         assert {own.position for own in decision.reasons} == set(wanted[: finder.count_chosen(len(wanted))].tolist())
     assert np.array_equal(finder.predict(texts), finder.model_.predict(table))
     known = ReasonFinder(verbose=0).fit(texts, y, [[0]] * 30)
@@ -206,3 +211,14 @@ def test_a_summariser_learns_from_labels_where_there_are_no_summaries(tmp_path):
     assert 2 in model.predict(texts)[0]
     with pytest.raises(ValueError, match="summaries"):
         Summariser(min_documents=1).fit(texts)
+
+
+def test_documents_of_a_table_are_those_of_json_lines(tmp_path):
+    lines, table = tmp_path / "a.jsonl", tmp_path / "a.csv"
+    lines.write_text('\ufeff{"id": "x", "text": "Dr. No waits. Fine!", "label": "+"}\r\n{"text": "Dull."}', "utf-8")
+    table.write_text('\ufeffid;label;text\r\nx;+;"Dr. No waits. Fine!"\r\ndocument 2;;Dull.', "utf-8")
+    found = read_document_file(lines)
+    assert found == read_document_file(table)
+    assert found.documents == [["Dr. No waits.", "Fine!"], ["Dull."]]
+    assert found.spans == [[(0, 13), (14, 19)], [(0, 5)]]
+    assert found.labels == ["+", None]

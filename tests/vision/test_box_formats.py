@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from tacit.datasets import BoxTable, boxes_csv
-from tacit.vision.box_formats.reading import WRITERS, read_table
+from tacit.vision.box_formats import WRITERS, read_table
 from tacit.vision.photo_folders import join_drawn_boxes, read_photo_folder
 
 TABLE = BoxTable(
@@ -14,7 +14,7 @@ TABLE = BoxTable(
     np.array([[10, 20, 50, 60], [0, 0, 30.5, 40], [5, 5, 95, 75.0]]),
     np.array([[100, 80]] * 3),
 )
-SIZES = {"a": ("a.jpg", 100, 80), "b": ("b.jpg", 100, 80)}
+PHOTOS = [("a.jpg", 100, 80), ("b.jpg", 100, 80)]
 
 
 @pytest.mark.parametrize("name", list(WRITERS))
@@ -22,12 +22,29 @@ def test_every_format_is_read_as_it_was_written(tmp_path, name):
     file, write = WRITERS[name]
     (tmp_path / file).mkdir() if "." not in file else None
     write(tmp_path / file, TABLE, [0.9, 0.8, 0.7])
-    found = read_table(tmp_path / file, SIZES)
+    found = read_table(tmp_path / file, PHOTOS)
     order = np.lexsort((found.y, found.files))
     assert found.files[order].tolist() == TABLE.files.tolist()
     assert found.y[order].tolist() == TABLE.y.tolist()
     assert np.allclose(found.boxes[order], TABLE.boxes, atol=1e-3)
     assert (found.sizes == [100, 80]).all()
+
+
+@pytest.mark.parametrize("name", list(WRITERS))
+def test_photos_of_one_name_in_two_folders_keep_their_boxes(tmp_path, name):
+    corners = {"cat/1.jpg": [10, 20, 50, 60], "dog/1.jpg": [5, 5, 95, 75]}
+    for photo in corners:
+        (tmp_path / "photos" / photo).parent.mkdir(parents=True)
+        Image.new("RGB", (100, 80)).save(tmp_path / "photos" / photo)
+    kinds = np.array(["cat", "dog"])
+    file, write = WRITERS[name]
+    (tmp_path / file).mkdir() if "." not in file else None
+    sizes = np.array([[100, 80]] * 2)
+    write(tmp_path / file, BoxTable(np.array(list(corners)), kinds, np.array(list(corners.values()), float), sizes))
+    photos = read_photo_folder(tmp_path / "photos")
+    drawn = join_drawn_boxes(tmp_path / file, photos)
+    for own, photo in zip(drawn.boxes, photos.names, strict=True):
+        np.testing.assert_allclose(own, [corners[photo]], atol=1e-3)
 
 
 def test_polygons_become_boxes(tmp_path):
@@ -39,7 +56,7 @@ def test_polygons_become_boxes(tmp_path):
     (tmp_path / "yolo").mkdir()
     (tmp_path / "yolo" / "a.txt").write_text("0 0.1 0.25 0.5 0.3 0.3 0.75\n")
     (tmp_path / "data.yaml").write_text("names:\n  0: 'cat'\n  1: dog\n")
-    found = read_table(tmp_path / "yolo", SIZES)
+    found = read_table(tmp_path / "yolo", PHOTOS)
     assert found.boxes.round(6).tolist() == [[10, 20, 50, 60]]
     assert found.y.tolist() == ["cat"]
 
@@ -55,7 +72,7 @@ def test_polygons_become_boxes(tmp_path):
 def test_a_wrong_file_is_named(tmp_path, name, text, word):
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=word):
-        read_table(tmp_path, SIZES)
+        read_table(tmp_path, PHOTOS)
 
 
 def test_tables_of_other_programs(tmp_path):
@@ -64,6 +81,15 @@ def test_tables_of_other_programs(tmp_path):
     found = boxes_csv(file)
     assert found.files.tolist() == ["a.jpg"]
     assert found.boxes.tolist() == [[1, 2, 30, 40.5]]
+    file.write_text("Image\tLabel\tX1\tY1\tX2\tY2\na.jpg\tcat\t1\t2\t30\t40.5\n")
+    assert boxes_csv(file).boxes.tolist() == found.boxes.tolist()
+
+
+def test_shares_of_the_photo_are_not_taken_for_pixels(tmp_path):
+    file = tmp_path / "train.csv"
+    file.write_text("file,xmin,ymin,xmax,ymax\na.jpg,0.1,0.2,0.5,1\n")
+    with pytest.raises(ValueError, match="shares"):
+        boxes_csv(file)
 
 
 @pytest.fixture

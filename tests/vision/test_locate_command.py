@@ -58,7 +58,7 @@ def test_some_boxes_make_a_detector_that_all_classes_share(place, tmp_path):
     assert main(["locate", *arguments, "--evaluate", str(place / "photos.csv"), "--out", str(tmp_path / "o")]) == 0
     record = json.loads((tmp_path / "o" / "run.json").read_text())
     assert record["method"].startswith("shared")
-    assert record["evidence"]["drawn boxes"] == 7
+    assert record["evidence"]["photos with drawn boxes"] == 7
     assert record["evaluation"]["mean IoU"] > 0.5
 
 
@@ -211,6 +211,15 @@ def test_a_locator_is_an_estimator_that_refuses_what_does_not_fit():
         Locator().fit(photos, y, boxes=np.zeros((3, 4)))
     with pytest.raises(TypeError, match="features"):
         Locator(features=3).fit(photos, y)
+
+
+def test_one_drawn_box_is_kept_and_said_to_be_too_few(place, tmp_path, capsys):
+    lines = (place / "photos.csv").read_text().splitlines()
+    (tmp_path / "one.csv").write_text("\n".join(lines[:2]))
+    arguments = [str(place / "photos"), "--features", str(place / "net.onnx"), "--out", str(tmp_path / "out")]
+    assert main(["locate", *arguments, "--boxes", str(tmp_path / "one.csv")]) == 0
+    assert "too few" in capsys.readouterr().out
+    assert (tmp_path / "out" / "boxes.csv").read_text().count(",drawn") == 1
 
 
 def test_labels_alone_enclose_whole_objects_and_leave_out_photos_without_one(place, tmp_path):

@@ -12,10 +12,9 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.bags.combination import Combination, held_out_loss, held_out_losses, log_loss
-from tacit.bags.forest import ForestModel, fit_forest
-from tacit.bags.kernel_models import KINDS, KernelModel, fit_kernel_model
 from tacit.bags.reading import BagTable, labels_of_rows, read_bags, read_hidden, read_several
 from tacit.bags.samples import Samples
+from tacit.bags.whole_bags import KINDS, ForestModel, KernelModel, fit_forest, fit_kernel_model
 from tacit.bags.witness_models import CS, KERNELS, Grid, WitnessModel, fit_witness_model
 from tacit.data.arrays import Array
 from tacit.data.labels import find_labels, kind_of_label, read_classes, read_labels
@@ -59,7 +58,7 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
     - models of instances, by the rules of `tacit.problems.Bags`: a hidden CRF, linear or with Nyström features of an
       RBF kernel (`tacit.bags.witness_models`);
     - models of the whole bag: RBF kernels of its statistics, the set kernel, the nearest instances, a random forest on
-      statistics (`tacit.bags.kernel_models`, `tacit.bags.forest`).
+      statistics (`tacit.bags.whole_bags`).
 
     Their scores are calibrated on held-out bags, and combined by weights that are also fitted to held-out scores, and
     pulled to equal weights. So a kind of model counts where it helps. Known witnesses pull the weights to the models of

@@ -1,10 +1,11 @@
-"""``tacit bags``: labels of bags from a long table, and the instances that decide them."""
+"""``tacit bags``: labels of bags from a long table, the instances that decide them, and how good they are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
@@ -14,8 +15,9 @@ from tacit import commands
 from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, bar_chart, roc_chart
 
 if TYPE_CHECKING:
-    from tacit.bags.evidence import HeldOut
     from tacit.bags.reading import BagFile
+    from tacit.data.arrays import Array
+    from tacit.data.ragged import Ragged
 
 EXAMPLES = commands.examples(
     "tacit bags molecules.csv --bag molecule --label active --out bags",
@@ -45,7 +47,6 @@ def bags(run: commands.CommandRun, table: Path, model: Path | None, **options: A
     model.tacit and run.json.
     """
     from tacit.bags.classifier import BagClassifier
-    from tacit.bags.evidence import cross_validate
     from tacit.bags.reading import read_bag_file
 
     ignored = tuple(options.pop("ignore"))
@@ -69,6 +70,9 @@ def bags(run: commands.CommandRun, table: Path, model: Path | None, **options: A
             y = np.array([str(data.labels[i]) for i in known])
             run.note(f"{len(known)} bags with a label: learning")
             classifier.fit(data.bags[known], y)
+            if classifier.background is None:
+                first = f"{classifier.classes_[0]!r}, the first label"
+                run.note(f"bags without positive instances are those of {first}; --background names another")
             classifier.columns_ = data.columns
             run.note_status(classifier.status_)
             if run.status == commands.DONE:
@@ -96,6 +100,87 @@ def load_classifier(path: Path) -> Any:
     if found.per_label_ or not found.columns_ or not isinstance(found.bag, str):
         raise ValueError(f"{path} must be a model of 'tacit bags', got one that Python made; give the model.tacit")
     return found
+
+
+FOLDS = 5
+LEAST_BAGS = 5
+"""Bags of every class that a test needs."""
+
+
+class HeldOut(NamedTuple):
+    """Results of one classifier on held-out bags.
+
+    Parameters
+    ----------
+    name : of the classifier
+    accuracy : the share of right labels
+    area : under the ROC curve; for several classes the mean of one against the rest
+    curve : false and true positive rates, for two classes
+    """
+
+    name: str
+    accuracy: float
+    area: float
+    curve: tuple[Array, Array] | None
+
+
+def cross_validate(model: Any, bags: Ragged, y: Array) -> list[HeldOut] | None:
+    """Cross-validate a classifier and the baselines in the same folds; None where a class has fewer than five bags.
+
+    Ctrl-C ends the test, which is None then.
+    """
+    from sklearn.base import clone
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.model_selection import StratifiedKFold
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, StandardScaler
+    from sklearn.svm import SVC
+
+    from tacit.bags.features import bag_statistics
+
+    classes, counts = np.unique(y, return_counts=True)
+    if counts.min() < LEAST_BAGS:
+        return None
+    seed = int(model.random_state)
+    extremes = FunctionTransformer(partial(bag_statistics, names=("min", "max")))
+    forest = RandomForestClassifier(200, random_state=seed)
+    rivals = {
+        "BagClassifier": clone(model).set_params(bag=None, label=None),
+        "min and max + RBF SVC": make_pipeline(extremes, StandardScaler(), SVC()),
+        "random forest on statistics": make_pipeline(FunctionTransformer(bag_statistics), forest),
+    }
+    folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(y, y))
+    found = []
+    for name, rival in rivals.items():
+        labels = np.empty_like(y)
+        scores = np.zeros((len(y), len(classes))[: 1 if len(classes) == 2 else 2])
+        for train, test in folds:
+            fitted = clone(rival).fit(bags[train], y[train])
+            if getattr(getattr(fitted, "status_", None), "value", "") == commands.INTERRUPTED:
+                return None
+            labels[test] = fitted.predict(bags[test])
+            scores[test] = _scores(fitted, bags[test])
+        found.append(_measure(name, labels, scores, y, classes))
+    return found
+
+
+def _measure(name: str, labels: Array, scores: Array, y: Array, classes: Array) -> HeldOut:
+    from sklearn.metrics import roc_auc_score, roc_curve
+
+    accuracy = float(np.mean(labels == y))
+    if len(classes) > 2:
+        areas = [roc_auc_score(y == label, scores[:, k]) for k, label in enumerate(classes)]
+        return HeldOut(name, accuracy, float(np.mean(areas)), None)
+    is_second = y == classes[1]
+    x, rate, _ = roc_curve(is_second, scores)
+    return HeldOut(name, accuracy, float(roc_auc_score(is_second, scores)), (x, rate))
+
+
+def _scores(fitted: Any, bags: Ragged) -> Array:
+    if hasattr(fitted, "decision_function"):
+        return np.asarray(fitted.decision_function(bags))
+    found = np.asarray(fitted.predict_proba(bags))
+    return found[:, 1] if found.shape[1] == 2 else found
 
 
 class Found:
@@ -158,6 +243,7 @@ def bags_page(found: Found, results: list[HeldOut] | None) -> Page:
         ("with a label", sum(label is not None for label in data.labels)),
         ("instances", int(data.bags.offsets[-1])),
         ("features", len(data.columns)),
+        ("background", f"{classifier.classes_[classifier._background]} (bags without positive instances)"),
         ("model of instances", f"rule {classifier.witness_.rule}, kernel {classifier.witness_.kernel}"),
     ]
     blocks: list[Any] = [Facts(facts)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.labels import is_missing
-from tacit.data.parameters import entries, has_length, is_whole, shorten
+from tacit.data.parameters import entries, has_length, is_whole, shape_of, shorten
 from tacit.data.ragged import Ragged, read_ragged
 from tacit.data.reading import MAX_BYTES, quote
 from tacit.data.text_files import read_csv
@@ -115,7 +115,7 @@ def read_several(y: Any, n: int) -> Array | None:
 
 def read_hidden(hidden: Any, n: int, columns: int = 1) -> Array:
     """Known witnesses as an array that can be indexed: of whole numbers, or of objects."""
-    if columns > 1 and np.ndim(hidden) == 2 and np.shape(hidden) == (n, columns):
+    if columns > 1 and shape_of(hidden) == (n, columns):
         return np.asarray(hidden)
     values = entries("hidden", hidden, "one entry per bag", n)
     if all(is_whole(value) for value in values):

@@ -38,9 +38,6 @@ CS = (10.0, 100.0, 1000.0, 10_000.0)
 
 MAX_STEPS = 300
 
-KNOWN_WEIGHTS = (1.0, 5.0)
-"""Tried factors of bags whose witness is known: few of them may be outvoted by bags that leave their witness open."""
-
 
 @storable
 @dataclass(frozen=True)
@@ -164,42 +161,40 @@ class Grid:
 
 
 def fit_witness_model(rule: str, samples: Samples, grid: Grid) -> tuple[WitnessModel, Array]:
-    """Choose kernel, gamma, C and the factor of known witnesses on held-out bags, by their labels and known witnesses.
+    """Choose kernel, gamma and C on held-out bags, by their labels and known witnesses.
 
     Returns the model of all bags and its held-out scores.
     """
     trial = samples.trial()
     known = trial.known_witnesses(grid.background)
-    factors = KNOWN_WEIGHTS if (known >= 0).any() else KNOWN_WEIGHTS[:1]
-    settings = [(factor, C) for factor in factors for C in grid.Cs]
-    best: tuple[float, float, float, Instances, Array] | None = None
+    best: tuple[float, float, Instances, Array] | None = None
     for instances in grid.feature_maps(trial):
         bags = instances(trial.bags)
-        scores = np.zeros((len(settings), len(trial.y), samples.n_classes))
-        ranks: list[list[tuple[int, Array]]] = [[] for _ in settings]
+        scores = np.zeros((len(grid.Cs), len(trial.y), samples.n_classes))
+        ranks: list[list[tuple[int, Array]]] = [[] for _ in grid.Cs]
         for train, test in trial.folds():
             learner = _learner(rule, grid, samples.n_classes)
             part = replace(trial, bags=bags).take(train)
             told = test[known[test] >= 0]
-            for i, (factor, C) in enumerate(settings):
-                _learn(learner.set_params(C=C), part, factor)
+            for i, C in enumerate(grid.Cs):
+                _learn(learner.set_params(C=C), part)
                 scores[i, test] = _by_label(_two_columns(learner.decision_function(bags[test])), learner.classes_)
                 for bag in told:
                     ranks[i].append((bag, _score_instances(learner, bags[[bag]])[:, trial.y[bag]]))
-        for own, ranked, (factor, C) in zip(scores, ranks, settings, strict=True):
+        for own, ranked, C in zip(scores, ranks, grid.Cs, strict=True):
             loss, calibration = held_out_loss(own, trial.y, trial.weights)
             slope = float(calibration.slopes[0])
             for bag, s in ranked:
                 loss += trial.weights[bag] * (logsumexp(slope * s) - slope * s[known[bag]]) / trial.weights.sum()
             if best is None or loss < best[0]:
-                best = loss, factor, C, instances, own
+                best = loss, C, instances, own
     assert best is not None
-    _, factor, C, instances, held_out = best
+    _, C, instances, held_out = best
     if instances.gamma:
         per_bag = samples.bags.values.shape[0] / len(samples.y)
         samples = samples.at_most(max(int(MAX_FEATURES / (per_bag * instances.mapping.shape[1])), 1))
     learner = _learner(rule, grid, samples.n_classes).set_params(C=C, warm_start=False)
-    _learn(learner, replace(samples, bags=instances(samples.bags)), factor)
+    _learn(learner, replace(samples, bags=instances(samples.bags)))
     return WitnessModel(rule, float(C), instances, learner), held_out
 
 
@@ -208,30 +203,22 @@ def _learner(rule: str, grid: Grid, n_classes: int) -> HiddenCRF:
     return HiddenCRF(problem, tol=1e-3, max_iter=MAX_STEPS, warm_start=True, n_jobs=grid.n_jobs, verbose=0)
 
 
-def _learn(learner: HiddenCRF, samples: Samples, factor: float) -> None:
-    """Fit, with this factor of bags whose witness is known.
-
-    A fit that ends at its last step is as good for a choice, so that it does not warn.
-    """
-    hidden, weights = samples.hidden, samples.weights
-    if hidden is not None:
-        is_background = samples.y == learner.problem.background
-        if learner.problem.rule != "both":  # the background has no witness
-            hidden = hidden.copy()
-            hidden[is_background] = -1
-        known = samples.known_witnesses(learner.problem.background) >= 0
-        factor = min(factor, (~is_background).sum() / max(known.sum(), 1))
-        weights = np.where(known, factor, 1.0) * weights
+def _learn(learner: HiddenCRF, samples: Samples) -> None:
+    """Fit; a fit that ends at its last step is as good for a choice, so that it does not warn."""
+    hidden = samples.hidden
+    if hidden is not None and learner.problem.rule != "both":  # the background has no witness
+        hidden = hidden.copy()
+        hidden[samples.y == learner.problem.background] = -1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        learner.fit(samples.bags, samples.y, hidden=hidden, sample_weight=weights)
+        learner.fit(samples.bags, samples.y, hidden=hidden, sample_weight=samples.weights)
 
 
 def _score_instances(model: HiddenCRF, bags: Ragged) -> Array:
     """(rows, classes) scores of instances by their features, those of the background 0."""
     found = np.asarray(bags.values @ model.weights_["weights"].T + model.weights_["intercept"])
     if model.problem.rule == "both":
-        found = found - found[:, :1]
+        found = found - found[:, model.classes_ == model.problem.background]
     else:
         found = np.hstack([np.zeros((len(found), 1)), found])
     return _by_label(found, model.classes_)

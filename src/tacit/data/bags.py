@@ -18,7 +18,7 @@ def rows_of_list(samples: Iterable[Any]) -> tuple[Any, Array]:
     >>> rows_of_list([[[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]]])[1]
     array([0, 1, 3])
     """
-    parts: list[Any] = [s if sparse.issparse(s) else _rows_of_bag(s, i) for i, s in enumerate(samples)]
+    parts: list[Any] = [as_csr(s) if sparse.issparse(s) else _rows_of_bag(s, i) for i, s in enumerate(samples)]
     if not parts:
         raise ValueError("no samples: the list is empty")
     width = max((p.ndim for p in parts), default=1)

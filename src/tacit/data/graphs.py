@@ -177,9 +177,11 @@ class Graphs(GraphTable):
                 raise ValueError(f"graph {i} must be (values, edges, edge_values, types), got {shorten(graph)}")
         parts = []
         for i, (values, edges, *rest) in enumerate(listed):
-            edge_values = rest[0] if rest and rest[0] is not None and np.size(rest[0]) else None
+            given, types = (*rest, None, None)[:2]
             with Graphs.naming_graph(i):
-                parts.append(Graphs([values], edges, edge_values, None, rest[1] if len(rest) > 1 else None))
+                edge_values = None if given is None else numbers("edge_values", given, "a table of numbers")
+                is_empty = edge_values is not None and not edge_values.size
+                parts.append(Graphs([values], edges, None if is_empty else edge_values, None, types))
         return Graphs.concatenate(parts)
 
     @staticmethod

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 LONGEST_SHOWN = 80
 """Characters of a user's value that a message repeats."""
 
+MAX_WHOLE = 2**62
+"""The largest whole number where a parameter has no other limit: what is added to it still has 64 bits."""
+
 
 def whole_number(name: str, value: Any, least: int = 1, most: int | None = None, *, remedy: str = "") -> int:
     """A parameter that counts something, as a Python integer; booleans and floats are none.
@@ -32,7 +35,7 @@ def whole_number(name: str, value: Any, least: int = 1, most: int | None = None,
     Parameters
     ----------
     name, value : of the parameter
-    least, most : the range, both ends allowed; None for no upper end
+    least, most : the range, both ends allowed; None for `MAX_WHOLE`
     remedy : what to do instead, put behind the message
 
     >>> 4 ** whole_number("background", np.uint8(4), 1, 8)
@@ -44,9 +47,10 @@ def whole_number(name: str, value: Any, least: int = 1, most: int | None = None,
     """
     if is_whole(value):
         whole = int(value)
-        if whole >= least and (most is None or whole <= most):
+        if least <= whole <= (MAX_WHOLE if most is None else most):
             return whole
     limits = f"from {least}" if most is None else f"from {least} to {most}"
+    limits += f" to {MAX_WHOLE}" if most is None and is_whole(value) and value > MAX_WHOLE else ""
     raise ValueError(f"{name} must be a whole number {limits}, got {name}={shorten(value)}{remedy and '; ' + remedy}")
 
 
@@ -116,6 +120,18 @@ def numbers(name: str, values: Any, meaning: str = "an array of numbers") -> Arr
     except (TypeError, ValueError, OverflowError):  # no numbers, or rows of several lengths
         pass
     raise ValueError(f"{name} must be {meaning}, got {shorten(values)}")
+
+
+def shape_of(values: Any) -> tuple[int, ...] | None:
+    """The shape of an array or of nested lists; None for lists of several lengths, and for what is not an array.
+
+    >>> shape_of([[1, 2], [3, 4]]), shape_of([[1], [2, 3]])
+    ((2, 2), None)
+    """
+    try:
+        return tuple(np.shape(values))
+    except Exception:  # that of an object which turns itself into an array
+        return None
 
 
 class ArrayError(ValueError):

@@ -361,8 +361,8 @@ def read_ragged(X: Any, sample: str, row: str) -> Ragged:
         )
     if samples.values.ndim != 2:
         raise ValueError(
-            f"a {row} is a vector of numbers, these {sample}s have rows of shape {samples.values.shape[1:]}; for a "
-            f"single {sample} pass [{sample}], and {sample}.reshape(-1, 1) makes numbers into {row}s"
+            f"every {row} must be a vector of numbers, these {sample}s have rows of shape {samples.values.shape[1:]}; "
+            f"for a single {sample} pass [{sample}], and {sample}.reshape(-1, 1) makes numbers into {row}s"
         )
     empty = np.flatnonzero(samples.lengths == 0)
     if empty.size:

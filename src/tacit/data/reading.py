@@ -52,12 +52,12 @@ def read_bytes(path: Path, max_bytes: Any = MAX_BYTES) -> bytes:
     return content
 
 
-def read_text(path: Path, encoding: str = "utf-8", max_bytes: Any = MAX_BYTES) -> str:
-    """The text of a file under the limit of `read_bytes`."""
+def read_text(path: Path, max_bytes: Any = MAX_BYTES) -> str:
+    """The text of a file in UTF-8 under the limit of `read_bytes`, without a byte order mark."""
     try:
-        return read_bytes(path, max_bytes).decode(encoding)
+        return read_bytes(path, max_bytes).decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{quote(path)} is not text in {encoding.upper()} ({reason(error)})") from error
+        raise ValueError(f"{quote(path)} is not text in UTF-8 ({reason(error)}); save the file as UTF-8") from error
 
 
 STDIN = Path("-")
@@ -131,7 +131,9 @@ class GuardedStream(io.RawIOBase):
         return True
 
     def first_byte(self) -> bytes:
-        """The first byte of the file, which is read again later; empty for an empty file."""
+        """The first byte of the file after a byte order mark, which is read again later; empty for an empty file."""
+        if self._stream.peek(3)[:3] == b"\xef\xbb\xbf":
+            self._stream.read(3)
         start: bytes = self._stream.peek(1)[:1]
         return start
 

@@ -23,7 +23,7 @@ ValueError: width must be 'auto' or a whole number from 1 to 99, got width=0
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
@@ -57,9 +57,12 @@ def estimator(kind: K) -> K:
 
 
 def check_parameters(owner: Any) -> None:
-    """Refuse parameters that the class of ``owner`` does not allow."""
+    """Refuse parameters that the class of ``owner`` does not allow, and those that can be read only once."""
     for name, spec in parameters(type(owner)).items():
-        spec(name, getattr(owner, name))
+        value = getattr(owner, name)
+        if isinstance(value, Iterator):
+            raise TypeError(f"{name} is an iterator, which can be read only once; give a list")
+        spec(name, value)
 
 
 def parameters(kind: type) -> dict[str, Spec]:

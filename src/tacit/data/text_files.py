@@ -38,7 +38,7 @@ class TextReader:
     Parameters
     ----------
     path : the file
-    encoding : "utf-8", "utf-8-sig" (a byte order mark is left out) or "ascii"
+    encoding : "utf-8" (a byte order mark at the start is left out) or "ascii"
     max_bytes : bytes that are read at the most; the limits of lines and fields follow from it
 
     >>> import tempfile
@@ -111,14 +111,14 @@ class TextReader:
                 yield line
 
     def _decode(self, raw: bytes, number: int) -> str:
-        encoding = self.encoding if number == 1 else self.encoding.removesuffix("-sig")
         try:
-            return raw.decode(encoding)
+            text = raw.decode(self.encoding)
         except UnicodeDecodeError as error:
-            name = self.encoding.removesuffix("-sig").upper()
+            name = self.encoding.upper()
             raise ValueError(
-                f"{quote(self.path)}, line {number} is not text in {name} ({reason(error)}); convert the file"
+                f"{quote(self.path)}, line {number} is not text in {name} ({reason(error)}); save the file as {name}"
             ) from error
+        return text.removeprefix("\ufeff") if number == 1 else text
 
 
 class CsvTable(NamedTuple):
@@ -135,7 +135,7 @@ class CsvTable(NamedTuple):
 def read_csv(
     path: Path,
     needed: tuple[str, ...],
-    encoding: str = "utf-8-sig",
+    encoding: str = "utf-8",
     max_bytes: Any = MAX_BYTES,
     delimiters: str = ",",
     other_names: Mapping[str, str] | None = None,
@@ -143,7 +143,7 @@ def read_csv(
     """A table with a header; one without a ``needed`` column is refused.
 
     Of ``delimiters``, the one that the header has most often separates columns. ``other_names`` maps other names of
-    columns to ours, for columns that are missing by ours.
+    columns, in small letters, to ours, for columns that are missing by ours; capitals then do not matter.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -157,7 +157,7 @@ def read_csv(
     _, columns = next(rows, (0, []))
     for other, name in (other_names or {}).items():
         if name not in columns:
-            columns = [name if column == other else column for column in columns]
+            columns = [name if column.strip().lower() == other else column for column in columns]
     missing = [name for name in needed if name not in columns]
     if missing:
         wanted = ",".join(needed)

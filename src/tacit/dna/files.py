@@ -148,6 +148,8 @@ def read_sequences_file(path: Any, *, max_bytes: int = MAX_BYTES, is_protein: bo
             raise ValueError(f"{quote(path)} holds more than {room} letters; split it or raise max_bytes")
         if number == most:
             raise ValueError(f"{quote(path)} holds more than {most} sequences; split it or raise max_bytes")
+        if is_protein:
+            sequence = sequence.removesuffix("*")  # the stop codon of a translated gene
         check_letters(path, number, name, sequence, is_protein)
         names.append(name)
         letters.append(sequence)

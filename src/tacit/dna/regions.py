@@ -63,11 +63,15 @@ def cut_regions(path: Any, regions: list[Region]) -> tuple[list[int], list[str]]
     starts = {name: np.array([regions[i].start for i in rows]) for name, rows in by_chromosome.items()}
     ends = {name: np.array([regions[i].end for i in rows]) for name, rows in by_chromosome.items()}
     parts: dict[int, list[Array]] = {}
+    seen: set[str] = set()
     n_letters = 0
     for piece in iterate_pieces(path):
         name = (piece.name.split() or [""])[0]
         if name not in by_chromosome:
             continue
+        if not piece.start and name in seen:
+            raise ValueError(f"{quote(path)} has two sequences named {shorten(name)}; rename or drop one")
+        seen.add(name)
         first, last = piece.start, piece.start + piece.codes.size
         for k in np.flatnonzero((starts[name] < last) & (ends[name] > first)).tolist():
             low, high = max(int(starts[name][k]), first), min(int(ends[name][k]), last)
@@ -121,12 +125,13 @@ def read_regions(path: Any, width: int = 0, *, max_bytes: int = MAX_BYTES) -> li
 
 
 def read_peaks(path: Any, genome: Any, width: int) -> tuple[list[str], list[str], int]:
-    """Names such as ``chr1:100-200`` and letters of the peaks of a file; and how many the genome lacks."""
+    """Names such as ``chr1:100-200`` and letters of the peaks of a file; and how many lie outside of the genome."""
     regions = list(dict.fromkeys(read_regions(path, width)))
-    found, letters = cut_regions(genome, regions)
-    if not found:
+    cut = zip(*cut_regions(genome, regions), strict=True)
+    inside = [(i, own) for i, own in cut if 2 * len(own) >= regions[i].end - regions[i].start]
+    if not inside:
         raise ValueError(
             f"{quote(genome)} lacks all chromosomes of {quote(path)}, such as {shorten(regions[0].chromosome)}; use "
             "the names of one genome assembly in both files"
         )
-    return [regions[i].name for i in found], letters, len(regions) - len(found)
+    return [regions[i].name for i, _ in inside], [own for _, own in inside], len(regions) - len(inside)

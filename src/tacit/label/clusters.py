@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.parameters import is_list, shorten, whole_number
-from tacit.label.session import Learned
+from tacit.label.session import Learned, list_open
 from tacit.text import Document, mention_pairs, read_conll, write_conll
 from tacit.text.coreference.resolver import CoreferenceResolver
 from tacit.text.documents import first_occurrence
@@ -53,8 +53,7 @@ class Clusters:
 
     def learn(self, answers: Mapping[int, Any], closed: Sequence[int]) -> Learned:
         known = list(self._collect(answers).values())
-        done = {*answers, *closed}
-        open_ = [item for item in range(len(self.items)) if item not in done]
+        open_ = list_open(len(self.items), answers, closed)
         texts = [self.documents[self._open[item]].with_clusters(None) for item in open_]
         if not any(_has_links(own) for own in known):
             guesses = {item: _same_words(own) for item, own in zip(open_, texts, strict=True)}

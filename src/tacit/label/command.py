@@ -35,6 +35,9 @@ EXAMPLES = commands.examples(
 @click.option(
     "--tags", default="", metavar="A,B,...", help="All tags, with commas; those in the file need not be named."
 )
+@click.option(
+    "--single", is_flag=True, help="Ask for single words (tag) or regions (segment), not for whole sentences or photos."
+)
 @commands.number_option("--width", 10, "Letters of a site, for --for motif.", most=100)
 @click.option(
     "--share",
@@ -86,7 +89,13 @@ def label(source: Path, aim: str, out: Path, port: int, batch: int, browser: boo
 
 def make_task(source: Path, aim: str, out: Path, *, seed: int, **options: Any) -> Task:
     """What is asked; modules of a domain are loaded when they are needed. Options of other tasks are refused."""
-    used = {"locate": ["features"], "motif": ["width"], "tag": ["tags"], "reasons": ["share"]}.get(aim, [])
+    used = {
+        "locate": ["features"],
+        "motif": ["width"],
+        "tag": ["tags", "single"],
+        "segment": ["single"],
+        "reasons": ["share"],
+    }.get(aim, [])
     context = click.get_current_context(silent=True)
     for name in options:
         is_given = context is not None and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
@@ -103,7 +112,7 @@ def make_task(source: Path, aim: str, out: Path, *, seed: int, **options: Any) -
     if aim == "segment":
         from tacit.label.masks import Masks
 
-        return Masks(source, cache=out / "cache", seed=seed)
+        return Masks(source, cache=out / "cache", seed=seed, **own)
     if aim == "motif":
         from tacit.label.sites import Sites
 
@@ -118,5 +127,5 @@ def make_task(source: Path, aim: str, out: Path, *, seed: int, **options: Any) -
         return Clusters(source, seed=seed)
     from tacit.label.tags import Tags
 
-    names = [name.strip() for name in own.get("tags", "").split(",") if name.strip()]
-    return Tags(source, tags=names, seed=seed)
+    names = [name.strip() for name in own.pop("tags", "").split(",") if name.strip()]
+    return Tags(source, tags=names, seed=seed, **own)

@@ -63,14 +63,17 @@ function boxEditor(stage, asked) {
 }
 
 function tagEditor(stage, asked) {
-  const value = asked.words.map((_, i) => (asked.guess ? asked.guess[i] : task.tags[0]));
+  const isSingle = asked.at !== null;  // the tag of one word, shown in its sentence
+  const guess = isSingle ? asked.words.map((_, i) => (i === asked.at ? asked.guess : "")) : asked.guess;
+  const value = asked.words.map((_, i) => (guess && guess[i] !== null ? guess[i] : task.tags[0]));
   const first = value.slice();
-  let at = 0;
+  let at = isSingle ? asked.at : 0;
   const row = make("div", { class: "words" }), choices = make("div", { class: "choices" });
   const words = asked.words.map((word, i) => {
     const node = make("button", { type: "button", class: "word" });
     node.append(make("b", {}, word), make("span", {}, value[i]));
-    node.addEventListener("click", () => { at = i; draw(); });
+    if (isSingle) node.disabled = i !== at;
+    else node.addEventListener("click", () => { at = i; draw(); });
     row.append(node);
     return node;
   });
@@ -89,13 +92,18 @@ function tagEditor(stage, asked) {
     });
     buttons.forEach((node, i) => node.setAttribute("aria-pressed", String(task.tags[i] === value[at])));
   };
-  const choose = (tag) => { value[at] = tag; at = Math.min(at + 1, value.length - 1); draw(); };
+  const choose = (tag) => {
+    value[at] = tag;
+    if (isSingle) ACTIONS.accept();
+    else at = Math.min(at + 1, value.length - 1);
+    draw();
+  };
   stage.replaceChildren(row, choices);
   draw();
   return {
-    answer: () => value.slice(),
+    answer: () => (isSingle ? value[at] : value.slice()),
     key: (event) => {
-      const moves = { ArrowLeft: -1, ArrowRight: 1 }, turns = { ArrowUp: -1, ArrowDown: 1 };
+      const moves = isSingle ? {} : { ArrowLeft: -1, ArrowRight: 1 }, turns = { ArrowUp: -1, ArrowDown: 1 };
       if (event.key in moves) at = Math.min(Math.max(at + moves[event.key], 0), value.length - 1);
       else if (event.key in turns) value[at] = task.tags[(task.tags.indexOf(value[at]) + turns[event.key] + task.tags.length) % task.tags.length];
       else if (/^[1-9]$/.test(event.key) && Number(event.key) <= task.tags.length) { choose(task.tags[Number(event.key) - 1]); return true; }
@@ -103,7 +111,8 @@ function tagEditor(stage, asked) {
       draw();
       return true;
     },
-    help: "Click a word and a tag. Left and right choose the word, up and down or 1 to 9 its tag.",
+    help: isSingle ? "Click the tag of the marked word, or press its number. Up and down choose a tag without answering."
+      : "Click a word and a tag. Left and right choose the word, up and down or 1 to 9 its tag.",
   };
 }
 
@@ -124,7 +133,7 @@ function sentenceEditor(stage, asked) {
       node.setAttribute("aria-pressed", String(chosen.has(i)));
       node.setAttribute("aria-current", String(i === at));
     });
-    left.textContent = `${chosen.size} of ${asked.count} sentences chosen`;
+    left.textContent = `${chosen.size} chosen; the model chooses ${asked.count}.`;
   };
   const toggle = (i) => { if (!chosen.delete(i)) chosen.add(i); draw(); };
   stage.replaceChildren(row, left);
@@ -144,9 +153,18 @@ function sentenceEditor(stage, asked) {
 
 function maskEditor(stage, asked) {
   const canvas = make("canvas", { id: "canvas", tabindex: "0", "aria-label": asked.name });
-  const chosen = new Set(asked.guess || []), first = new Set(chosen);
-  let map = null, photo = null, at = -1, isObject = true, isPainting = false;
-  stage.replaceChildren(canvas);
+  const isSingle = asked.region !== null;  // whether one region belongs to the object
+  const chosen = new Set(isSingle ? [] : asked.guess || []), first = new Set(chosen);
+  let map = null, photo = null, at = -1, isObject = true, isPainting = false, value = asked.guess ? 1 : 0;
+  const choices = make("div", { class: "choices" });
+  const buttons = !isSingle ? [] : ["object", "background"].map((name, i) => {
+    const node = make("button", { type: "button", "aria-pressed": String(value === 1 - i) }, name);
+    node.append(make("kbd", {}, String(i + 1)));
+    node.addEventListener("click", () => { value = 1 - i; ACTIONS.accept(); });
+    choices.append(node);
+    return node;
+  });
+  stage.replaceChildren(canvas, choices);
   const load = (path) => new Promise((done, fail) => {
     const image = new Image();
     image.onload = () => done(image);
@@ -164,7 +182,7 @@ function maskEditor(stage, asked) {
     pen.imageSmoothingEnabled = true;
     pen.drawImage(image, 0, 0, width, height);
     photo = pen.getImageData(0, 0, width, height);
-    at = map[Math.floor(height / 2) * width + Math.floor(width / 2)];
+    at = isSingle ? asked.region : map[Math.floor(height / 2) * width + Math.floor(width / 2)];
     draw();
   }).catch((error) => complain(error.message));
   const draw = () => {
@@ -174,7 +192,7 @@ function maskEditor(stage, asked) {
       const own = map[i], isIn = chosen.has(own);
       const isEdge = (x + 1 < width && map[i + 1] !== own) || (y + 1 < height && map[i + width] !== own);
       const isBorder = isEdge && ((x + 1 < width && chosen.has(map[i + 1]) !== isIn) || (y + 1 < height && chosen.has(map[i + width]) !== isIn));
-      const tint = isBorder ? [213, 94, 0, 1] : own === at && isEdge ? [0, 114, 178, 1] : isIn ? [255, 140, 20, 0.45] : isEdge ? [255, 255, 255, 0.18] : null;
+      const tint = isBorder ? [213, 94, 0, 1] : own === at && isEdge ? [0, 114, 178, 1] : isSingle && own === at ? [0, 114, 178, 0.4] : isIn ? [255, 140, 20, 0.45] : isEdge ? [255, 255, 255, 0.18] : null;
       if (tint) for (let c = 0; c < 3; c++) out[4 * i + c] = (1 - tint[3]) * out[4 * i + c] + tint[3] * tint[c];
     }
     canvas.getContext("2d").putImageData(shown, 0, 0);
@@ -188,7 +206,7 @@ function maskEditor(stage, asked) {
     return x >= 0 && y >= 0 && x < canvas.width && y < canvas.height ? map[y * canvas.width + x] : -1;
   };
   canvas.addEventListener("pointerdown", (event) => {
-    if (!photo) return;
+    if (!photo || isSingle) return;
     event.preventDefault();
     canvas.focus();
     canvas.setPointerCapture(event.pointerId);
@@ -215,8 +233,13 @@ function maskEditor(stage, asked) {
     if (x >= 0 && y >= 0 && x < width && y < height) at = map[y * width + x];
   };
   return {
-    answer: () => [...chosen].sort((a, b) => a - b),
+    answer: () => (isSingle ? value : [...chosen].sort((a, b) => a - b)),
     key: (event) => {
+      if (isSingle) {
+        const button = buttons[Number(event.key) - 1];
+        if (button) button.click();
+        return Boolean(button);
+      }
       const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
       if (!photo) return false;
       if (moves[event.key]) walk(...moves[event.key]);
@@ -226,7 +249,8 @@ function maskEditor(stage, asked) {
       draw();
       return true;
     },
-    help: "Paint over the object; a stroke that begins in it takes regions away. Arrow keys move, the space bar changes a region, G goes back to the guess.",
+    help: isSingle ? "Does the marked region belong to the object? Press 1 or 2, or accept the guess."
+      : "Paint over the object; a stroke that begins in it takes regions away. Arrow keys move, the space bar changes a region, G goes back to the guess.",
   };
 }
 
@@ -281,6 +305,7 @@ function clusterEditor(stage, asked) {
   text.append(open[0].node);
   tokens.forEach((token, t) => {
     while (open[open.length - 1].end <= t) open.pop();
+    if (t) open[open.length - 1].node.append(" ");
     if (ends.has(t) && open.length === 1) { open[0].node = make("p"); text.append(open[0].node); }
     const begin = asked.mentions.map((span, i) => [i, span]).filter(([, span]) => span[0] === t).sort((a, b) => b[1][1] - a[1][1]);
     for (const [i, [, end]] of begin) {
@@ -288,7 +313,7 @@ function clusterEditor(stage, asked) {
       around.node.append(nodes[i]);
       open.push({ node: nodes[i], end: Math.min(end, around.end) });  // mentions that cross are cut
     }
-    open[open.length - 1].node.append(`${token} `);
+    open[open.length - 1].node.append(token);
   });
   const words = (i) => tokens.slice(...asked.mentions[i]).join(" ");
   const listed = () => {
@@ -310,7 +335,7 @@ function clusterEditor(stage, asked) {
       node.style.backgroundColor = counts[value[i]] > 1 ? `hsl(${hue} 70% 50% / 0.25)` : "transparent";
       node.style.borderBottomColor = counts[value[i]] > 1 ? `hsl(${hue} 70% 45%)` : "";
     });
-    const alone = make("button", { type: "button", "aria-pressed": String(value.indexOf(value[at]) === at) }, "somebody or something new");
+    const alone = make("button", { type: "button", "aria-pressed": String(value.indexOf(value[at]) === at) }, "nothing before it");
     alone.append(make("kbd", {}, "0"));
     alone.addEventListener("click", () => join(-1));
     const buttons = listed().map((i, n) => {
@@ -319,7 +344,7 @@ function clusterEditor(stage, asked) {
       node.addEventListener("click", () => join(i));
       return node;
     });
-    choices.replaceChildren(make("b", {}, `“${words(at)}” is the same as`), ...buttons, alone);
+    choices.replaceChildren(make("b", {}, `“${words(at)}” means the same as`), ...buttons, alone);
     if (nodes[at]) nodes[at].scrollIntoView({ block: "nearest" });
   };
   stage.replaceChildren(text, choices);

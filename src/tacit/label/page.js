@@ -45,6 +45,7 @@ function showState(found) {
   if (!question) {
     by("question").textContent = "All questions are answered.";
     by("stage").replaceChildren();
+    by("keys").textContent = "";
     editor = null;
     return;
   }

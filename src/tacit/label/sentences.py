@@ -11,14 +11,9 @@ import numpy as np
 from tacit import ask
 from tacit.data.lines import json_line
 from tacit.data.parameters import is_list, shorten, whole_number
-from tacit.label.session import Learned
+from tacit.label.session import ASKED, Learned, hold_out, list_open, put_first
 from tacit.text.sentences.finder import ReasonFinder
 from tacit.text.sentences.vectors import read_document_file
-
-FOLDS, MIN_ANSWERED = 4, 8
-"""Folds of the held-out quality, and answered documents that it needs."""
-
-ASKED = 50
 
 
 class DecisiveSentences:
@@ -57,12 +52,10 @@ class DecisiveSentences:
         return {"sentences": self.data.documents[i], "label": self.data.labels[i], "count": self.counts[k]}
 
     def check(self, item: int, answer: Any) -> list[int]:
-        """As many sentences as the share says."""
-        k = self._open[item]
-        last = len(self.data.documents[self._rows[k]]) - 1
-        if not is_list(answer) or len(answer) != self.counts[k]:
-            n = len(answer) if is_list(answer) else shorten(answer)
-            raise ValueError(f"{self.counts[k]} sentences must be chosen (--share), got {n}")
+        """One or more sentences."""
+        last = len(self.data.documents[self._rows[self._open[item]]]) - 1
+        if not is_list(answer) or not len(answer):
+            raise ValueError(f"one or more sentences must be chosen, got {shorten(answer)}")
         return sorted({whole_number("a sentence", own, 0, last) for own in answer})
 
     def _collect(self, answers: Mapping[int, Any]) -> list[Any]:
@@ -75,31 +68,25 @@ class DecisiveSentences:
     def learn(self, answers: Mapping[int, Any], closed: Sequence[int]) -> Learned:
         hidden = self._collect(answers)
         model = self._finder.learn(self._X, self._y, hidden)[0]
-        done = {*answers, *closed}
-        open_ = [item for item in range(len(self.items)) if item not in done]
+        open_ = list_open(len(self.items), answers, closed)
         imputed = model.impute(self._X, self._y)
         guesses = {item: [int(t) for t in imputed[self._open[item]]] for item in open_}
         at = {k: item for item, k in enumerate(self._open)}
-        skip = [self._open[item] for item in done]
-        questions = ask(model, self._X, self._y, ASKED, hidden=hidden, skip=skip, random_state=self._seed)
-        first = [at[k] for k in questions.rows.tolist() if k in at]
-        order = list(dict.fromkeys([*first, *open_]))
+        skip = sorted({*range(len(self._y))} - {self._open[item] for item in open_})
+        questions = ask(model, self._X, self._y, ASKED, skip=skip, random_state=self._seed)
+        order = put_first((at[k] for k in questions.rows.tolist()), open_)
         return Learned(order, guesses, self._test(hidden))
 
     def _test(self, hidden: list[Any]) -> float | None:
         """The share of the sentences of held-out answers that the model chooses."""
-        known = [k for k, own in enumerate(hidden) if own is not None]
-        if len(known) < MIN_ANSWERED:
-            return None
-        shares = []
-        for fold in range(FOLDS):
-            held = set(known[fold::FOLDS])
+        shares: list[float] = []
+        for held in hold_out([k for k, own in enumerate(hidden) if own is not None]):
             given = [None if k in held else own for k, own in enumerate(hidden)]
             model = self._finder.learn(self._X, self._y, given)[0]
-            rows = np.array(sorted(held))
+            rows = np.array(held)
             found = model.impute(self._X[rows], self._y[rows])
             shares += [len(set(own) & set(hidden[k])) / len(hidden[k]) for k, own in zip(rows, found, strict=True)]
-        return float(np.mean(shares))
+        return float(np.mean(shares)) if shares else None
 
     def export(self, answers: Mapping[int, Any], folder: Path) -> list[str]:
         """documents.jsonl: all documents, with the answers as "known", what ``tacit reasons`` reads."""

@@ -114,7 +114,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _path(self) -> str:
         """What follows the token in the address; refused without it, or under another host."""
-        if self.headers.get_all("Host") not in [[host] for host in self.server.hosts]:
+        is_absolute = not self.path.startswith("/")  # as sent to a proxy: another host may be in it
+        if is_absolute or self.headers.get_all("Host") not in [[host] for host in self.server.hosts]:
             raise Refused(403, "the Host header must be that of this page")
         token, _, rest = urlsplit(self.path).path.lstrip("/").partition("/")
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
@@ -167,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refused(403, "answers are taken from this page alone")
         if self.headers.get_content_type() != "application/json":
             raise Refused(415, "an answer must be JSON")
-        length = self.headers.get("Content-Length", "")
+        length = ",".join(self.headers.get_all("Content-Length", []))  # two of them are not a number
         if self.headers.get("Transfer-Encoding") or not (length.isascii() and length.isdigit()):
             raise Refused(411, "an answer must say how long it is")
         if len(length) > 9 or int(length) > MAX_POST:

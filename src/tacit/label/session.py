@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from tacit.data.parameters import reason, shorten, whole_number
-from tacit.label.journal import ANSWER, KINDS, NONE, SKIP, UNDO, Entry, Journal
+from tacit.data.reading import quote, read_text
+from tacit.label.journal import ANSWER, KINDS, NONE, UNDO, Entry, Journal
 
 SHOWN = 5
 """Questions that the page gets at a time."""
 
 FLAT, ROUNDS = 0.005, 3
 """If the quality rose by less than this in so many rounds, the page says that more answers hardly pay."""
+
+
+FOLDS, MIN_ANSWERED = 4, 8
+"""Folds of the quality on held-out answers, and answers that it needs."""
+
+ASKED = 50
+"""Questions that are put in order by their usefulness after each fit; the others follow."""
 
 
 class Learned(NamedTuple):
@@ -28,6 +38,27 @@ class Learned(NamedTuple):
     order: Sequence[int]
     guesses: Mapping[int, Any]
     quality: float | None
+
+
+def list_open(n: int, answers: Mapping[int, Any], closed: Sequence[int]) -> list[int]:
+    """The items, of ``n``, that have neither an answer nor were closed without one."""
+    done = {*answers, *closed}
+    return [item for item in range(n) if item not in done]
+
+
+def put_first(first: Iterable[int], items: Sequence[int]) -> list[int]:
+    """The items in a new order."""
+    return list(dict.fromkeys([*first, *items]))
+
+
+def shuffle(items: Sequence[int], seed: int) -> list[int]:
+    """The items in a random order, for questions before there is a model."""
+    return [items[i] for i in np.random.default_rng(seed).permutation(len(items)).tolist()]
+
+
+def hold_out(items: Sequence[int]) -> list[list[int]]:
+    """The items of each fold, to be held out in turn; no fold with too few items."""
+    return [list(items[fold::FOLDS]) for fold in range(FOLDS)] if len(items) >= MIN_ANSWERED else []
 
 
 class Task(Protocol):
@@ -75,20 +106,31 @@ class Session:
         self._wake = threading.Condition(self._lock)
         self._exporting = threading.Lock()
         self._learned = Learned(range(len(task.items)), {}, None)
-        self._qualities: list[tuple[int, float]] = []
+        self._qualities = self._read_qualities()
         self._fitted_at, self._is_fitting, self._error = -1, False, ""
-        unknown = [name for name in self.journal.read() if name not in self._at]
-        if unknown:
-            raise ValueError(
-                f"{self.journal.path} has an answer for {shorten(unknown[0])}, which is not in the input; give the "
-                "same input, or choose another --out"
-            )
+        self.answers()
 
     def answers(self) -> tuple[dict[int, Any], list[int]]:
         """The answers by item, and the items that are closed without one."""
-        now = self.journal.read()
-        given = {self._at[name]: entry.answer for name, entry in now.items() if entry.kind == ANSWER}
-        return given, [self._at[name] for name, entry in now.items() if entry.kind in (SKIP, NONE)]
+        given, closed = {}, []
+        for name, entry in self.journal.read().items():
+            if name not in self._at:
+                raise self._other_input(name, "which is not in the input")
+            item = self._at[name]
+            if entry.kind != ANSWER:
+                closed.append(item)
+                continue
+            try:
+                given[item] = self.task.check(item, entry.answer)
+            except (ValueError, TypeError) as error:
+                raise self._other_input(name, f"which does not fit it: {reason(error)}") from error
+        return given, closed
+
+    def _other_input(self, name: str, why: str) -> ValueError:
+        return ValueError(
+            f"{self.journal.path} has an answer for {shorten(name)}, {why}; give the same input and options, or choose "
+            "another --out"
+        )
 
     def answer(self, item: Any, kind: Any, answer: Any = None) -> None:
         """Write an answer to the disk; an error if it is not one."""
@@ -148,7 +190,7 @@ class Session:
             if learned is not None:
                 self._learned = learned
                 if learned.quality is not None:
-                    self._qualities.append((len(given), round(float(learned.quality), 4)))
+                    self._note_quality(len(given), round(float(learned.quality), 4))
             self._wake.notify_all()
         self.refit()
 
@@ -179,6 +221,26 @@ class Session:
                 "error": self._error,
                 "can_undo": bool(done),
             }
+
+    @property
+    def _quality_file(self) -> Path:
+        return self.folder / "quality.tsv"
+
+    def _read_qualities(self) -> list[tuple[int, float]]:
+        """The qualities of earlier sessions, by number of answers."""
+        if not self._quality_file.is_file():
+            return []
+        try:
+            pairs = [line.split("\t") for line in read_text(self._quality_file).splitlines()[1:]]
+            return sorted({int(n): float(quality) for n, quality in pairs}.items())
+        except ValueError as error:
+            words = f"{quote(self._quality_file)} must have two columns of numbers; remove the file"
+            raise ValueError(words) from error
+
+    def _note_quality(self, n: int, quality: float) -> None:
+        self._qualities = sorted({**dict(self._qualities), n: quality}.items())
+        rows = "".join(f"{answers}\t{own}\n" for answers, own in self._qualities)
+        self._quality_file.write_text(f"answers\t{self.task.quality_name}\n{rows}", encoding="utf-8")
 
     def _advice(self) -> str:
         values = [quality for _, quality in self._qualities]

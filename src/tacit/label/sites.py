@@ -14,11 +14,9 @@ from tacit.data.parameters import is_list, shorten, whole_number
 from tacit.dna.files import Matrix, write_meme
 from tacit.dna.finder.files import cut_site, read_motif_input, tsv
 from tacit.dna.sequences import read_sequences, shuffle_pairs, write_letters
-from tacit.label.session import Learned
+from tacit.label.session import ASKED, Learned, hold_out, list_open, put_first
 from tacit.problems import Motif
 
-FOLDS, MIN_ANSWERED = 4, 8
-ASKED = 50
 TOP = 1000
 """Positives of a table with signals, as in `tacit motif`."""
 
@@ -76,29 +74,23 @@ class Sites:
     def learn(self, answers: Mapping[int, Any], closed: Sequence[int]) -> Learned:
         model, rows, hidden = self._fit(answers, closed)
         X = [self._X[i] for i in rows]
-        done = {*answers, *closed}
-        open_ = [item for item in range(len(self.items)) if item not in done]
+        open_ = list_open(len(self.items), answers, closed)
         imputed = dict(zip(rows.tolist(), model.impute(X, self._y[rows]), strict=True))
         guesses = {item: [int(part) for part in imputed[self._rows[item]]] for item in open_}
         at = {i: item for item, i in enumerate(self._rows)}
         skip = np.flatnonzero(self._y[rows] < 0)
         questions = ask(model, X, self._y[rows], ASKED, hidden=hidden, skip=skip, random_state=self._seed)
-        first = [at[int(rows[k])] for k in questions.rows]
-        order = list(dict.fromkeys([*first, *open_]))
+        order = put_first((at[int(rows[k])] for k in questions.rows), open_)
         return Learned(order, guesses, self._test(answers, closed))
 
     def _test(self, answers: Mapping[int, Any], closed: Sequence[int]) -> float | None:
         """The share of held-out answers with the right start and strand."""
-        items = sorted(answers)
-        if len(items) < MIN_ANSWERED:
-            return None
-        right = 0
-        for fold in range(FOLDS):
-            held = items[fold::FOLDS]
-            model = self._fit({item: answers[item] for item in items if item not in held}, closed)[0]
+        folds, right = hold_out(sorted(answers)), 0
+        for held in folds:
+            model = self._fit({item: site for item, site in answers.items() if item not in held}, closed)[0]
             found = model.impute([self._X[self._rows[item]] for item in held], np.ones(len(held), np.int64))
             right += sum(own.tolist() == answers[item] for item, own in zip(held, found, strict=True))
-        return right / len(items)
+        return right / len(answers) if folds else None
 
     def export(self, answers: Mapping[int, Any], folder: Path) -> list[str]:
         """sites.tsv in the columns of ``tacit motif``, and motifs.meme, which ``tacit scan`` reads."""

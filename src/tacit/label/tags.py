@@ -2,105 +2,120 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from tacit.data.parameters import is_list, shorten
-from tacit.label.session import Learned
-from tacit.text.tagged_words import read_tagged, two_columns
+from tacit.data.parameters import is_list, one_of, shorten
+from tacit.label.session import ASKED, Learned, hold_out, list_open, put_first, shuffle
+from tacit.text.tagged_words import read_tagged, write_two_columns
 from tacit.text.tagger import Tagger
 
-FOLDS, MIN_TAGGED = 4, 8
-"""Folds of the held-out accuracy, and sentences that it needs."""
-
 EPOCHS = 5
-ASKED = 50
-"""Sentences that are put in order by their usefulness after each fit; the others follow."""
 
 
 class Tags:
-    """All tags of a sentence per answer. Sentences whose tags are all in the file are known from the beginning."""
+    """All missing tags of a sentence per answer, or with ``single`` the tag of one word; tags in the file are known."""
 
-    name, quality_name = "tag", "held-out accuracy of tags"
     nothing = None
+    quality_name = "held-out accuracy of tags"
 
-    def __init__(self, path: Path, *, tags: Sequence[str] = (), seed: int = 0) -> None:
+    def __init__(self, path: Path, *, tags: Sequence[str] = (), single: bool = False, seed: int = 0) -> None:
         given = read_tagged(path)
+        self.name = "tag, single words" if single else "tag"
         self.words = [[str(word) for word in own] for own in given.words]
-        self._given = {i: list(own) for i, own in enumerate(given.tags) if all(tag is not None for tag in own)}
-        self._open = [i for i in range(len(self.words)) if i not in self._given]
-        in_file = {str(tag) for own in given.tags for tag in own if tag is not None}
-        self.tags = [*dict.fromkeys(tags), *sorted(in_file - set(tags))]
+        self._given = [list(own) for own in given.tags]
+        missing = [(i, t) for i, own in enumerate(self._given) for t, tag in enumerate(own) if tag is None]
+        in_file = Counter(str(tag) for own in given.tags for tag in own if tag is not None)
+        frequent = sorted(in_file, key=lambda tag: (-in_file[tag], tag))  # the first nine have a key on the page
+        self.tags = list(dict.fromkeys([*tags, *frequent]))
         if len(self.tags) < 2:
             raise ValueError(
                 f"{path} must have two or more different tags, got {len(self.tags)}; name all of them, as in "
                 "--tags N,V,D"
             )
-        if not self._open:
+        if not missing:
             raise ValueError(f"{path} has all of its tags, so there is nothing to ask; write _ for a missing tag")
-        self.items = [f"sentence {i + 1}" for i in self._open]
+        self._places: list[tuple[int, int | None]] = (
+            [*missing] if single else [(i, None) for i in dict.fromkeys(i for i, _ in missing)]
+        )
+        self.items = [
+            f"sentence {i + 1}" if t is None else f"sentence {i + 1}, word {t + 1}: {self.words[i][t]}"
+            for i, t in self._places
+        ]
         self._seed = seed
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "tags", "tags": self.tags, "none": ""}
 
     def show(self, item: int) -> dict[str, Any]:
-        return {"words": self.words[self._open[item]]}
+        i, t = self._places[item]
+        return {"words": self.words[i], "at": t}
 
-    def check(self, item: int, answer: Any) -> list[str]:
-        """One tag per word."""
-        words = self.words[self._open[item]]
-        if not is_list(answer) or len(answer) != len(words) or not all(tag in self.tags for tag in answer):
-            raise ValueError(f"an answer must have a tag of {shorten(self.tags)} per word ({len(words)})")
+    def check(self, item: int, answer: Any) -> Any:
+        """One tag per word, or the tag of the word."""
+        i, t = self._places[item]
+        if t is not None:
+            return one_of("the tag", answer, self.tags)
+        n = len(self.words[i])
+        if not is_list(answer) or len(answer) != n or not all(tag in self.tags for tag in answer):
+            raise ValueError(f"an answer must have a tag of {shorten(self.tags)} per word ({n})")
         return [str(tag) for tag in answer]
 
     def learn(self, answers: Mapping[int, Any], closed: Sequence[int]) -> Learned:
-        known = self._complete_tags(answers)
-        open_ = [item for item in range(len(self.items)) if item not in answers and item not in set(closed)]
-        if len({tag for own in known.values() for tag in own}) < 2:
-            shuffled = np.random.default_rng(self._seed).permutation(len(open_)).tolist()
-            return Learned([open_[i] for i in shuffled], {}, None)
-        rows = list(known)
-        tagger = self._fit(rows, known)
-        words = [self.words[self._open[item]] for item in open_]
-        guesses, order = {}, list(open_)
-        if open_:
-            found = tagger.predict(words)
-            guesses = {item: [str(tag) for tag in own] for item, own in zip(open_, found, strict=True)}
-            first = [open_[i] for i in tagger.ask(words, ASKED, random_state=self._seed).rows.tolist()]
-            order = list(dict.fromkeys([*first, *open_]))
-        return Learned(order, guesses, self._test(rows, known))
+        known = self._collect(answers)
+        open_ = list_open(len(self.items), answers, closed)
+        if len({tag for own in known.values() for tag in own} - {None}) < 2:
+            return Learned(shuffle(open_, self._seed), {}, None)
+        tagger = self._fit(known)
+        rows = sorted({self._places[item][0] for item in open_})
+        guesses: dict[int, Any] = {}
+        order = open_
+        if rows:
+            words = [self.words[i] for i in rows]
+            found = {i: [str(tag) for tag in own] for i, own in zip(rows, tagger.predict(words), strict=True)}
+            whole = {i: [tag or guess for tag, guess in zip(self._given[i], found[i], strict=True)] for i in rows}
+            guesses = {item: whole[i] if t is None else whole[i][t] for item in open_ for i, t in [self._places[item]]}
+            is_single = self._places[0][1] is not None
+            y = [known.get(i, self._given[i]) for i in rows] if is_single else None
+            asked = tagger.ask(words, ASKED, y=y, parts=is_single, random_state=self._seed)
+            parts = [None] * len(asked.rows) if asked.parts is None else asked.parts.tolist()
+            at = {self._places[item]: item for item in open_}
+            first = [(rows[k], t) for k, t in zip(asked.rows.tolist(), parts, strict=True)]
+            order = put_first((at[place] for place in first if place in at), open_)
+        return Learned(order, guesses, self._test(known))
 
-    def _complete_tags(self, answers: Mapping[int, Any]) -> dict[int, list[str]]:
-        """The tags of sentences that are completely tagged, by their position in the file."""
-        return self._given | {self._open[item]: own for item, own in sorted(answers.items())}
+    def _collect(self, answers: Mapping[int, Any]) -> dict[int, list[str | None]]:
+        """The known tags of sentences that have some, None for the others, by their position in the file."""
+        known = {i: list(own) for i, own in enumerate(self._given) if any(own)}
+        for item, answer in sorted(answers.items()):
+            i, t = self._places[item]
+            if t is None:
+                known[i] = list(answer)
+            else:
+                known.setdefault(i, [None] * len(self.words[i]))[t] = answer
+        return dict(sorted(known.items()))
 
-    def _fit(self, rows: Sequence[int], known: Mapping[int, Any]) -> Tagger:
+    def _fit(self, known: Mapping[int, Any]) -> Tagger:
         tagger = Tagger(epochs=EPOCHS, random_state=self._seed, verbose=0)
-        return tagger.fit([self.words[i] for i in rows], [known[i] for i in rows])
+        return tagger.fit([self.words[i] for i in known], list(known.values()))
 
-    def _test(self, rows: list[int], known: Mapping[int, Any]) -> float | None:
-        """The accuracy of tags of held-out sentences, each held out once."""
-        if len(rows) < MIN_TAGGED:
-            return None
+    def _test(self, known: Mapping[int, Any]) -> float | None:
+        """The accuracy of known tags of held-out sentences, each held out once."""
         right = total = 0
-        for fold in range(FOLDS):
-            train, test = [i for k, i in enumerate(rows) if k % FOLDS != fold], rows[fold::FOLDS]
-            if len({tag for i in train for tag in known[i]}) < 2:
+        for test in hold_out(list(known)):
+            train = {i: own for i, own in known.items() if i not in set(test)}
+            if len({tag for own in train.values() for tag in own} - {None}) < 2:
                 return None
-            found = self._fit(train, known).predict([self.words[i] for i in test])
+            found = self._fit(train).predict([self.words[i] for i in test])
             for i, own in zip(test, found, strict=True):
                 right += sum(str(tag) == true for tag, true in zip(own, known[i], strict=True))
-                total += len(known[i])
-        return right / total
+                total += sum(true is not None for true in known[i])
+        return right / total if total else None
 
     def export(self, answers: Mapping[int, Any], folder: Path) -> list[str]:
-        """tagged.tsv: a word and its tag per line, what ``tacit tag`` reads."""
-        known = self._complete_tags(answers)
-        rows = sorted(known)
-        text = two_columns([self.words[i] for i in rows], [known[i] for i in rows])
-        (folder / "tagged.tsv").write_text(text, encoding="utf-8")
+        """tagged.tsv: a word and its tag per line, ``_`` where it is missing, what ``tacit tag`` reads."""
+        known = self._collect(answers)
+        write_two_columns(folder / "tagged.tsv", [self.words[i] for i in known], list(known.values()))
         return ["tagged.tsv"]

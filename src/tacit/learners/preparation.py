@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -87,6 +87,7 @@ def bind_samples(
     check_running(learner)
     learner.__dict__.pop("labels_", None)  # of an earlier fit with missing labels
     data = learner._read(X, reset=True)
+    y, hidden = (list(given) if isinstance(given, Iterator) else given for given in (y, hidden))  # read twice
     schema = learner.problem.schema(data, y)
     oracle = learner.problem.bind(data, y, schema, hidden=hidden)
     require(type(learner).__name__, learner.problem, oracle, needs, instead)

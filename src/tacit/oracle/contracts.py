@@ -65,7 +65,7 @@ class Schema:
     def check(self) -> None:
         """Refuse a schema that no problem could have learned: kernels rely on its sizes."""
         classes = self.classes
-        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or classes.dtype.kind not in "biufUS":
+        if type(classes) is not np.ndarray or classes.ndim != 1 or classes.dtype.kind not in "biufUS":
             raise ValueError(f"classes must be a vector of numbers or strings, got {shorten(classes)}")
         if np.unique(classes).size != classes.size or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
             raise ValueError(f"classes must be distinct labels without missing values, got {shorten(classes)}")

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.metrics import pairwise
 
-from tacit.data.arrays import Array, first_non_finite
+from tacit.data.arrays import Array, as_csr, first_non_finite
 from tacit.data.kernels import kernel
 from tacit.data.parameters import file_path, is_hashable, numbers, one_of, shorten
 from tacit.data.specs import check_parameters, estimator, optional, parameter, positive, whole
@@ -272,8 +273,8 @@ def read_table(name: str, values: Any, rows: str = "one row each") -> Array:
     """A finite dense table with at least one column."""
     if values is None:
         raise ValueError(f"{name} is missing; give a table of features, {rows}")
-    if hasattr(values, "toarray"):
-        values = values.toarray()
+    if sparse.issparse(values):
+        values = as_csr(values).toarray()
     table = np.ascontiguousarray(numbers(name, values, f"a table of numbers, {rows}"))
     if table.ndim != 2 or not table.shape[1]:
         raise ValueError(f"{name} must be a table of features, {rows}, got shape {table.shape}")

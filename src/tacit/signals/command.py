@@ -27,7 +27,8 @@ from tacit.commands import (
 from tacit.data.arrays import Array
 from tacit.data.lines import one_line
 from tacit.data.parameters import shorten
-from tacit.data.reading import quote, read_text
+from tacit.data.reading import quote
+from tacit.data.text_files import TextReader
 from tacit.report import (
     Column,
     Facts,
@@ -214,18 +215,19 @@ def read_recordings(folder: Path, table: Path | None = None) -> Recordings:
 
 
 def _read_table(table: Path, names: set[str]) -> tuple[dict[str, list[str]], dict[str, str]]:
-    lines = read_text(table, "utf-8-sig").splitlines()
-    columns = lines[0].split("\t") if lines else []
+    reader = TextReader(table, "utf-8-sig")
+    lines = reader.lines(rare_ends=True)
+    columns = next(lines, (0, ""))[1].split("\t")
     if "file" not in columns or "transcript" not in columns:
         raise ValueError(
             f"{quote(table)} must have the columns file and transcript in its first line, got {shorten(columns)}"
         )
     words: dict[str, list[str]] = {}
     speakers: dict[str, str] = {}
-    for number, line in enumerate(lines[1:], 2):
+    for number, line in lines:
         if not line.strip():
             continue
-        row = dict(zip(columns, line.split("\t"), strict=False))
+        row = dict(zip(columns, reader.split(line, "\t"), strict=False))
         name = row.get("file", "")
         name = name if name in names else f"{name}.wav"
         if name not in names:

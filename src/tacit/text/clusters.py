@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from tacit.data.arrays import Array, is_table
@@ -148,7 +150,9 @@ def _cluster(rows: Array, n: int, seed: int) -> Array:
     from sklearn.cluster import KMeans
 
     n = min(n, len(np.unique(rows, axis=0)))
-    return np.asarray(KMeans(n, n_init=1, max_iter=MAX_ROUNDS, random_state=seed).fit(rows).labels_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # words with nearly equal rows: fewer clusters will do
+        return np.asarray(KMeans(n, n_init=1, max_iter=MAX_ROUNDS, random_state=seed).fit(rows).labels_)
 
 
 def read_gazetteers(gazetteers: Any) -> dict[str, list[str]]:

@@ -88,7 +88,7 @@ class _Lines(NamedTuple):
 
 
 def _read_file(path: Path, max_bytes: Any) -> list[Document]:
-    reader, where = TextReader(path, "utf-8-sig", max_bytes), shorten(str(path))
+    reader, where = TextReader(path, max_bytes=max_bytes), shorten(str(path))
     found = [_from_lines(part, where) for part in _split(reader, where)]
     if not found:
         raise ValueError(f"{where} must have lines '#begin document (name); part 0', as CoNLL-2012 files do")
@@ -116,7 +116,10 @@ def _split(reader: TextReader, where: str) -> Iterator[_Lines]:
             if now is not None and now.sentences[-1]:
                 now.sentences.append([])
         elif now is None:
-            raise ValueError(f"{where}, line {number}: {shorten(line)} is outside of a document")
+            raise ValueError(
+                f"{where}, line {number}: {shorten(line)} is outside of a document; give CoNLL-2012, where "
+                "lines '#begin document (name); part 0' and '#end document' are around each one"
+            )
         else:
             reader.count_fields(FIELDS_PER_TOKEN)
             now.sentences[-1].append((number, line))
@@ -213,14 +216,14 @@ def read_json(path: Any, *, max_bytes: int = MAX_BYTES) -> list[Document]:
     """
     file = file_path("path", path)
     where = shorten(str(file))
-    text = read_text(file, "utf-8-sig", max_bytes)
+    text = read_text(file, max_bytes)
     refuse_many_values(text, where, max_bytes)
     try:
         found = parse_json(text, where, max_bytes)
         entries = found if isinstance(found, list) else [found]
     except ValueError:
         del text
-        lines = TextReader(file, "utf-8-sig", max_bytes).lines(rare_ends=True)
+        lines = TextReader(file, max_bytes=max_bytes).lines(rare_ends=True)
         try:
             entries = [parse_json(line, f"line {number}") for number, line in lines if line.strip()]
         except ValueError as error:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.lines import one_line
 from tacit.data.parameters import entries, is_whole, shorten
 from tacit.data.reading import MAX_BYTES, find_file, quote, read_text
 from tacit.data.text_files import TextReader
@@ -41,6 +43,10 @@ _ELISIONS = "l d j m n s t c qu jusqu lorsqu puisqu quoiqu dell all nell sull da
 ELISIONS = frozenset(_ELISIONS.split())
 """French and Italian words that end in an apostrophe, which begins the next word: l'eau, dell'arte."""
 
+LOWER_CASE = 0.005
+"""Words with a capital, per letter of the text, up to which it counts as written in lower case: end marks alone end its
+sentences."""
+
 SOFT_WRAP = (50, 100)
 """Characters of a line whose end does not end a sentence, as in text that is wrapped at a width."""
 
@@ -49,12 +55,15 @@ _LETTER = (
     r"[\w\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0df3\u200c\u200d]"
 )
 """Letters, digits, and marks that belong to the letter before (Latin, Hebrew, Arabic, Indic)."""
+_EMOJI = r"[\u2190-\u2bff\U0001f000-\U0001f1e5\U0001f200-\U0001faff][\ufe0f\U0001f3fb-\U0001f3ff]*"
 _TOKEN = re.compile(
     "|".join(
         (
+            r"[A-Za-z]+(?=\s)|[][(){},%$€£&*/|“”„«»]",  # most words and marks, found sooner than by what follows
             r"(?:https?://|www\.)\S*[\w/]",  # addresses
-            r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+            r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+",
             r"[@#]\w+",  # names and topics of messages
+            rf"{_EMOJI}(?:\u200d{_EMOJI})*|[\U0001f1e6-\U0001f1ff]{{2}}",  # signs of several letters, flags
             r"[:;=8][-o*']?[)(\]\[DPp/\\|3](?!\w)|<3",  # emoticons
             rf"(?:{_WORD}\.){{2,}}|(?:[A-Z]{{2}}\.){{2,}}",  # U.S., e.g., EE.UU.
             r"\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th|s)?(?!\w)(?:(?:['’]|:(?=[^\W\d]))\w+)?",  # 5'te, 10:een
@@ -68,10 +77,16 @@ _TOKEN = re.compile(
     )
 )
 _CLITIC = re.compile(r"(?<=\w)(?:n['’]t|['’](?:s|ll|re|ve|d|m))$", re.IGNORECASE)
+_LONGEST_CLITIC = 3
+_APOSTROPHE = re.compile("['’]")
+_LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # as `str.splitlines` has them
 _ENDS = frozenset(".!?…。！？؟۔।")
 _CLOSING = frozenset("\"'”’»)]}›“‘") | {"''"}
 _UNSPACED_SENTENCE = re.compile(r"\w[。！？]")
 _UNSPACED = ("CJK UNIFIED", "HIRAGANA", "KATAKANA", "THAI ", "LAO ", "KHMER ", "MYANMAR ")
+
+_CHUNK = 1 << 20
+"""Letters that are looked at together."""
 
 
 class RawText(NamedTuple):
@@ -107,29 +122,30 @@ def split_text(text: str) -> RawText:
     """
     if not isinstance(text, str):
         raise TypeError(f"text must be a string, got {shorten(text)}")
+    return _split(text)
+
+
+def _split(text: str, most: int | None = None) -> RawText:
     _refuse_unspaced(text)
-    words: list[list[str]] = []
-    spans: list[Array] = []
-    for block in _blocks(text):
-        tokens = [span for found in _TOKEN.finditer(text, *block) for span in _split_token(text, *found.span())]
-        tokens = _join_full_stops(text, tokens)
-        for first, last in _sentence_bounds(text, tokens):
-            own = tokens[first:last]
-            words.append([text[a:b] for a, b in own])
-            spans.append(np.array(own, dtype=np.int64))
-    return RawText(text, words, spans)
+    words = _find_words(text, most)
+    starts, lengths = _find_starts(text, words)
+    words, starts, ends, blocks = _join_full_stops(words, starts, starts + lengths, _block_ends(text, starts, lengths))
+    is_near = np.concatenate([[False], starts[1:] == ends[:-1]])
+    spans = np.column_stack([starts, ends])
+    has_capitals = sum(word[0].isupper() for word in words) > LOWER_CASE * len(text)
+    bounds = list(_sentence_bounds(words, is_near, blocks.tolist(), has_capitals))
+    return RawText(text, [words[a:b] for a, b in bounds], [spans[a:b] for a, b in bounds])
 
 
 def read_raw_text(path: str | os.PathLike[str], *, max_bytes: Any = MAX_BYTES) -> RawText:
     """Read a text file in UTF-8 and split it (`split_text`); files that end in ``.gz`` are unpacked.
 
-    Offsets count characters of the decoded text, with line ends as they are in the file.
+    Offsets count characters of the decoded text, with line ends as they are in the file. There may be one word or mark
+    per 8 bytes of ``max_bytes``.
     """
     file = find_file(path, "a text file")
     try:
-        raw = split_text(read_text(file, "utf-8-sig", max_bytes))
-    except TypeError:
-        raise
+        raw = _split(read_text(file, max_bytes), TextReader(file, max_bytes=max_bytes).max_fields)
     except ValueError as error:
         raise ValueError(str(error) if quote(file) in str(error) else f"{quote(file)}: {error}") from error
     if not raw.words:
@@ -170,116 +186,151 @@ def stand_off(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
             )
         start, end, kind = span
         name = re.sub(r"\s+", "_", kind)
-        lines.append(f"T{number}\t{name} {start} {end}\t{one_line(text[start:end])}\n")
+        lines.append(f"T{number}\t{name} {start} {end}\t{' '.join(text[start:end].split())}\n")
     return "".join(lines)
 
 
 def _refuse_unspaced(text: str) -> None:
     """Refuse a text most of whose letters are of a script without spaces between words."""
-    if text.isascii():
-        return
-    letters = [letter for letter in text if letter > "\u0e00" and letter.isalpha()]
-    found = [letter for letter in letters if unicodedata.name(letter, "").startswith(_UNSPACED)]
-    if len(found) > sum(map(str.isalpha, text)) / 2:
+    counts = Counter() if text.isascii() else Counter(text)
+    found = [
+        letter
+        for letter in counts
+        if letter > "\u0e00" and letter.isalpha() and unicodedata.name(letter, "").startswith(_UNSPACED)
+    ]
+    n_found = sum(counts[letter] for letter in found)
+    if n_found > sum(n for letter, n in counts.items() if letter.isalpha()) / 2:
         raise ValueError(
-            f"the text has {len(found)} letters such as {found[0]!r}, of a script without spaces between words; split "
+            f"the text has {n_found} letters such as {found[0]!r}, of a script without spaces between words; split "
             "it with a tool for its language, and give one word per line"
         )
 
 
-def _blocks(text: str) -> Iterable[tuple[int, int]]:
-    """Parts of a text between ends of lines that end a sentence."""
-    start = position = 0
-    for line in text.splitlines(keepends=True):
-        position += len(line)
-        plain = line.strip()
-        if not SOFT_WRAP[0] <= len(plain) <= SOFT_WRAP[1]:
-            yield start, position
-            start = position
-    if start < len(text):
-        yield start, len(text)
+def _find_words(text: str, most: int | None) -> list[str]:
+    """Words and marks, in their order; together they are all of the text but its spaces."""
+    found = _TOKEN.finditer(text)
+    words = list(map(operator.itemgetter(0), itertools.islice(found, most)))
+    if next(found, None) is not None:
+        raise ValueError(f"the text has more than {most} words and marks; split it, or raise max_bytes if you trust it")
+    if _APOSTROPHE.search(text) is None:
+        return words
+    return [part for word in words for part in (_split_word(word) if "'" in word or "’" in word else (word,))]
 
 
-def _split_token(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Contractions and elisions as two tokens."""
-    token = text[start:end]
-    if "'" not in token and "’" not in token:
-        return [(start, end)]
-    if found := _CLITIC.search(token):
-        cut = start + found.start()
-        return [*_split_token(text, start, cut), (cut, end)] if found.start() else [(start, end)]
-    for position, letter in enumerate(token):
-        if letter in "'’" and token[:position].lower() in ELISIONS and position + 1 < len(token):
-            cut = start + position + 1
-            return [(start, cut), *_split_token(text, cut, end)]
-    return [(start, end)]
+def _split_word(word: str) -> list[str]:
+    """Contractions and elisions as words of their own."""
+    start, end, last = 0, len(word), []
+    while found := _CLITIC.search(word, max(end - _LONGEST_CLITIC, 1), end):
+        last.append(word[found.start() : end])
+        end = found.start()
+    first = []
+    while (found := _APOSTROPHE.search(word, start, end - 1)) and word[start : found.start()].lower() in ELISIONS:
+        first.append(word[start : found.end()])
+        start = found.end()
+    return [*first, word[start:end], *reversed(last)]
 
 
-def _join_full_stops(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Abbreviations and initials with their full stop as one token."""
-    joined: list[tuple[int, int]] = []
-    for position, (start, end) in enumerate(tokens):
-        if joined and text[start:end] == "." and joined[-1][1] == start:
-            word = text[joined[-1][0] : start]
-            has_number = position + 1 < len(tokens) and text[tokens[position + 1][0]].isdigit()
-            is_short = word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I")
-            if is_short or (has_number and (word.lower() in BEFORE_NUMBERS or word.lower().endswith("str"))):
-                joined[-1] = (joined[-1][0], end)
-                continue
-        joined.append((start, end))
-    return joined
+def _find_starts(text: str, words: list[str]) -> tuple[Array, Array]:
+    """Where words start in the text, and how long they are: between them are spaces alone."""
+    lengths = np.fromiter(map(len, words), np.int64, len(words))
+    ranks = np.cumsum(lengths) - lengths  # of their first letters among all letters
+    starts, rank = np.empty_like(ranks), 0
+    for at in range(0, len(text), _CHUNK):
+        codes = np.frombuffer(text[at : at + _CHUNK].encode("utf-32-le", "surrogatepass"), np.uint32)
+        kinds, which = np.unique(codes, return_inverse=True)
+        is_letter = np.array([not chr(code).isspace() for code in kinds.tolist()])[which]
+        letters = np.flatnonzero(is_letter)
+        first, last = np.searchsorted(ranks, [rank, rank + letters.size])
+        starts[first:last] = letters[ranks[first:last] - rank] + at
+        rank += letters.size
+    return starts, lengths
 
 
-def _sentence_bounds(text: str, tokens: list[tuple[int, int]]) -> Iterable[tuple[int, int]]:
-    """First and last token (not included) of every sentence."""
-    first = position = 0
-    n = len(tokens)
-    while position < n:
-        start, end = tokens[position]
-        token = text[start:end]
-        position += 1
-        is_dotted = (
-            len(token) > 2 and token[-1] == "." and not _is_end(token) and token.lower()[:-1] not in ABBREVIATIONS
-        )
-        if not _is_end(token) and not is_dotted:
-            continue
-        while position < n and (_is_end(text[slice(*tokens[position])]) or _closes(text, tokens, position)):
-            position += 1
-        follows = text[slice(*tokens[position])] if position < n else ""
-        if _goes_on(text, tokens, position, token, follows, is_dotted):
-            continue
-        yield first, position
-        first = position
-    if first < n:
-        yield first, n
+def _block_ends(text: str, starts: Array, lengths: Array) -> Array:
+    """How many words there are up to each end of a line that ends a sentence."""
+    line_ends = np.fromiter((found.end() for found in _LINE_END.finditer(text)), np.int64)
+    lines = np.searchsorted(line_ends, starts, side="right")
+    last = np.append(np.flatnonzero(np.diff(lines)), starts.size - 1) if starts.size else np.empty(0, np.int64)
+    first = np.concatenate([[0], last[:-1] + 1])[: last.size]
+    width = starts[last] + lengths[last] - starts[first]
+    is_wrapped = (SOFT_WRAP[0] <= width) & (width <= SOFT_WRAP[1]) & (np.diff(lines[last], append=-1) == 1)
+    return np.asarray(last[~is_wrapped] + 1)
 
 
-def _is_end(token: str) -> bool:
-    return token[-1] in _ENDS and all(letter in _ENDS for letter in token)
+def _join_full_stops(
+    words: list[str], starts: Array, ends: Array, blocks: Array
+) -> tuple[list[str], Array, Array, Array]:
+    """Abbreviations and initials with their full stop as one word."""
+    dots = [i for i, word in enumerate(words) if word == "." and i and starts[i] == ends[i - 1]]
+    is_last = np.zeros(len(words) + 1, dtype=bool)
+    is_last[blocks - 1] = True
+    joined = []
+    for i in dots:
+        word = words[i - 1]
+        has_number = not is_last[i] and words[i + 1][0].isdigit()
+        is_short = word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I")
+        if is_short or (has_number and (word.lower() in BEFORE_NUMBERS or word.lower().endswith("str"))):
+            words[i - 1] = f"{word}."
+            joined.append(i)
+    is_kept = np.ones(len(words), dtype=bool)
+    is_kept[joined] = False
+    blocks = blocks - np.searchsorted(np.array(joined, dtype=np.int64), blocks)
+    ends = np.delete(ends, np.array(joined, dtype=np.int64) - 1)
+    return list(itertools.compress(words, is_kept)), starts[is_kept], ends, blocks
 
 
-def _closes(text: str, tokens: list[tuple[int, int]], position: int) -> bool:
-    """Whether a token is a closing mark: it stands right after the token before, and not before a letter."""
-    start, end = tokens[position]
-    is_near = start == tokens[position - 1][1]
-    is_free = end >= len(text) or not text[end].isalnum()
-    return text[start:end] in _CLOSING and is_near and is_free
+def _sentence_bounds(
+    words: list[str], is_near: Array, blocks: list[int], has_capitals: bool
+) -> Iterator[tuple[int, int]]:
+    """First and last word (not included) of every sentence; ``is_near`` says which follow another without a space."""
+    stops = iter([i for i, word in enumerate(words) if word[-1] in _ENDS] + [len(words)])
+    at, start = next(stops), 0
+    for end in blocks:
+        first = position = start
+        while at < end:
+            if at >= position:
+                mark, position = words[at], at + 1
+                is_end = _is_end(mark)
+                is_dotted = len(mark) > 2 and mark[-1] == "." and not is_end
+                is_dotted = is_dotted and mark.lower()[:-1] not in ABBREVIATIONS
+                if is_end or is_dotted:
+                    while position < end and (_is_end(words[position]) or _closes(words, is_near, position)):
+                        position += 1
+                    before = words[position - 2] if position - 2 >= start else ""
+                    follows = words[position : min(position + 2, end)]
+                    is_joined = bool(follows) and bool(is_near[position])
+                    if not _goes_on(before, mark, is_dotted, follows, is_joined, has_capitals):
+                        yield first, position
+                        first = position
+            at = next(stops)
+        if first < end:
+            yield first, end
+        start = end
 
 
-def _goes_on(text: str, tokens: list[tuple[int, int]], position: int, mark: str, follows: str, is_dotted: bool) -> bool:
-    """Whether a sentence goes on after an end mark."""
-    if not follows:
+def _is_end(word: str) -> bool:
+    return word[-1] in _ENDS and all(letter in _ENDS for letter in word)
+
+
+def _closes(words: list[str], is_near: Array, i: int) -> bool:
+    """Whether a word is an emoji, or a closing mark right after the word before that is not before a letter."""
+    is_free = i + 1 >= len(words) or not is_near[i + 1] or not words[i + 1][0].isalnum()
+    return (words[i] in _CLOSING and bool(is_near[i]) and is_free) or "\U0001f300" <= words[i][0] <= "\U0001faff"
+
+
+def _goes_on(before: str, mark: str, is_dotted: bool, following: list[str], is_near: bool, has_capitals: bool) -> bool:
+    """Whether a sentence goes on after an end mark: the words ``following`` it, the first without a space or not."""
+    if not following:
         return False
+    follows = following[0]
     if is_dotted:
-        return follows.lower() not in STARTERS or not follows[0].isupper()
-    behind = tokens[position][0] - tokens[position - 1][1]
-    if mark == "." and not behind:  # no space: example.com, or a list of numbers
+        return not has_capitals or follows.lower() not in STARTERS or not follows[0].isupper()
+    if mark == "." and is_near:  # no space: example.com, or a list of numbers
         return True
-    before = text[slice(*tokens[position - 2])] if position > 1 else ""
     if mark == "." and before.isdigit() and len(before) < 3 and follows.lower() in MONTHS:
         return True
     first = next((letter for letter in follows if letter.isalnum()), "")
-    if not first and position + 1 < len(tokens):  # a quotation begins, or a mark follows
-        first = text[tokens[position + 1][0]]
-        return follows in ",;:-–—" or (first.islower() and follows not in '“"«„(')
-    return first.islower()
+    if not first and len(following) > 1:  # a quotation begins, or a mark follows
+        first = following[1][0]
+        return follows in ",;:-–—" or (has_capitals and first.islower() and follows not in '“"«„(')
+    return has_capitals and first.islower()

@@ -278,7 +278,7 @@ def _gazetteer_files(given: tuple[str, ...]) -> dict[str, Path]:
 
 
 def _read_names(path: Path) -> list[str]:
-    names = [line.strip() for _, line in TextReader(path, "utf-8-sig").lines() if line.strip()]
+    names = [line.strip() for _, line in TextReader(path).lines() if line.strip()]
     if not names:
         raise ValueError(f"{path} is without names; give one per line")
     return names

@@ -222,7 +222,6 @@ def _read_lines(file: Path, max_bytes: Any, read_line: LineReader) -> TaggedWord
     reader = TextReader(file, max_bytes=max_bytes)
     # only at line feeds: `str.splitlines` also splits at rarer characters that words may have
     for number, line in reader.lines():
-        line = line.removeprefix("\ufeff") if number == 1 else line
         if line.strip() and not line.startswith(DOCUMENT_START):
             found = read_line(line, f"{quote(file)}, line {number}")
             if found is not None:

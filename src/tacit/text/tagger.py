@@ -231,13 +231,18 @@ class Tagger(Application):
         """The tags of sentences."""
         return cast(Ragged, self.model_.predict(self._table(X)))
 
-    def ask(self, X: Any, k: int = 20, *, random_state: Any = 0) -> Questions:
-        """The sentences of X whose tags a person should give, per word of them; see `tacit.ask`. O(words of X)."""
+    def ask(self, X: Any, k: int = 20, *, y: Any = None, parts: bool = False, random_state: Any = 0) -> Questions:
+        """The sentences of X whose tags a person should give, per word of them; see `tacit.ask`. O(words of X).
+
+        ``y`` has the tags that are known, None for a missing one. With ``parts`` the questions are single words.
+        """
         sentences = [list(own) for own in X]
         table = self._table(sentences)
-        unknown = [[None] * len(own) for own in sentences]
-        costs = np.array([max(len(own), 1) for own in sentences], dtype=np.float64)
-        found = ask(self.model_, table, unknown, k, cost=costs, random_state=random_state)
+        known = [[None] * len(own) for own in sentences] if y is None else self._convert(y)
+        costs = None if parts else np.array([max(len(own), 1) for own in sentences], dtype=np.float64)
+        found = ask(self.model_, table, known, k, parts=parts, cost=costs, random_state=random_state)
+        if parts:
+            return found._replace(guesses=[str(tag) for tag in found.guesses])
         guesses: Any = self.predict([sentences[i] for i in found.rows]) if found.rows.size else []
         return found._replace(guesses=[[str(tag) for tag in own] for own in guesses])
 

@@ -30,16 +30,19 @@ from tacit.vision.boxes import MAX_SIDE, BoxTable, check_table, path_parts
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 SIDES = ("width", "height")
-OTHER_NAMES = {"filename": "file", "label": "class"}
-"""Names of columns in tables of other programs."""
+OTHER_NAMES = {name: name for name in ("file", "class", *CORNERS, *SIDES)} | {
+    **dict.fromkeys(("filename", "file_name", "image"), "file"),
+    **{"label": "class", "x1": "xmin", "y1": "ymin", "x2": "xmax", "y2": "ymax"},
+}
+"""Names of columns in tables of other programs, in small letters."""
 _MAX_XML = 10_000_000
 
 
 def boxes_csv(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxTable:
     """Boxes from a table with the columns file, xmin, ymin, xmax, ymax, and optionally class, width, height.
 
-    The first column may be named filename, as in tables of TensorFlow. Commas, semicolons or tabs separate columns,
-    with decimal points in numbers. A table of more than ``max_bytes`` bytes is refused.
+    The first column may be named filename, as in tables of TensorFlow, and corners x1, y1, x2, y2. Commas, semicolons
+    or tabs separate columns, with decimal points in numbers. A table of more than ``max_bytes`` bytes is refused.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -57,6 +60,8 @@ def boxes_csv(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxTa
         corners = [read_number(row[at[name]], where, name) for name in CORNERS]
         size = [read_size(None if j is None else row[j], where, name) for j, name in zip(sides, SIDES, strict=True)]
         rows.append(BoxRow(where, row[at["file"]] or "", "" if kind is None else row[kind] or "", corners, size))
+    if rows and max(max(row.corners) for row in rows) <= 1:
+        raise ValueError(f"{quote(file)} has no corner above 1; corners must be pixels, not shares of the photo")
     return make_table(file, rows)
 
 

@@ -188,7 +188,7 @@ class _Search:
         """
         maps, known = self.maps, self.known
         windows = nearest_windows(maps, self.drawn)
-        evidence: dict[str, Any] = {"drawn boxes": int(known.size)}
+        evidence: dict[str, Any] = {"photos with drawn boxes": int(known.size)}
         C, takes_latent = SHARED_C[1], False
         if known.size >= MIN_DRAWN:
             some = known[:: -(-known.size // MAX_CHOOSING)]

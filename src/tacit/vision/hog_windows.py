@@ -19,7 +19,7 @@ from tacit.data.ragged import Ragged
 from tacit.data.reading import find_folder
 from tacit.runtime.archive import StorageError
 from tacit.vision import photos
-from tacit.vision.box_formats.reading import read_table
+from tacit.vision.box_formats import read_table
 from tacit.vision.boxes import BoxTable, check_table, match_rows, nearest, take_boxes
 
 ORIENTATIONS, BLOCK = 9, 2

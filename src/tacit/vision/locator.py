@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import StructuredSVM
 from tacit.data.arrays import Array, is_table
 from tacit.data.labels import find_labels, read_labels
-from tacit.data.parameters import number, numbers, shorten, whole_number
+from tacit.data.parameters import number, numbers, shape_of, shorten, whole_number
 from tacit.data.specs import choice, estimator, instance, optional, parameter, positive, table, whole
 from tacit.learners.application import Application
 from tacit.oracle import Schema
@@ -227,7 +227,7 @@ class Locator(Application):
         """
         self.check_parameters()
         truths = None
-        if isinstance(boxes, list | tuple) and any(own is None or np.ndim(own) == 2 for own in boxes):
+        if isinstance(boxes, list | tuple) and any(own is None or len(shape_of(own) or ()) == 2 for own in boxes):
             truths = read_truths(boxes, len(boxes))
             boxes = largest_boxes(truths)
         drawn = None if boxes is None else numbers("boxes", boxes)
@@ -243,7 +243,7 @@ class Locator(Application):
         self.is_several_ = self.objects == "several" or (self.objects == "auto" and has_several and count >= MIN_DRAWN)
         if self.is_several_ and (count < MIN_DRAWN or self.types > 1):
             why = f"boxes in at least {MIN_DRAWN} photos, got {count}" if count < MIN_DRAWN else "types=1"
-            raise ValueError(f"several objects per photo need {why}; draw more, or set objects='one'")
+            raise ValueError(f"several objects per photo need {why}; draw more, or set objects='one' (--objects one)")
         maps = self._fit_maps(photos)
         y = read_labels(y, len(maps))
         found = np.unique(y)

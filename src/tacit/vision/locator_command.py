@@ -39,9 +39,9 @@ from tacit.report import (
     Table,
     histogram,
 )
-from tacit.vision.box_formats.reading import WRITERS
+from tacit.vision.box_formats import WRITERS
 from tacit.vision.boxes import BoxTable, FoundBoxes, overlap
-from tacit.vision.locator import EXTENTS, MAX_TYPES, OBJECTS, Locator
+from tacit.vision.locator import EXTENTS, MAX_TYPES, MIN_BOXES, OBJECTS, Locator
 from tacit.vision.photo_folders import Photos, join_drawn_boxes, list_photos, read_photo_folder
 from tacit.vision.photos import pillow, read_photo, scale_image
 from tacit.vision.several_objects import Detections, largest_boxes, score_detections
@@ -55,7 +55,7 @@ EXAMPLES = examples(
 )
 SHOWN = 8
 """Photos per section."""
-THUMBNAIL = 200
+THUMBNAIL = 320
 TYPE_SIDE, TYPE_EXAMPLES = 96, 5
 """Pixels of the mean image of a type, and photos shown beside it."""
 BLUE, ORANGE, GREY, GREEN = (31, 119, 220), (240, 140, 20), (150, 150, 150), (20, 150, 60)
@@ -160,6 +160,9 @@ def locate(
         photos = read_photo_folder(images[0], has_boxes=boxes is not None)
         drawn = None if boxes is None else _join(run, boxes, photos)
         truth = None if evaluate is None else _join(run, evaluate, photos)
+        if drawn is not None and (n_drawn := sum(len(own) > 0 for own in drawn)) < MIN_BOXES:
+            photos_boxed = count_noun(n_drawn, "photo")
+            run.say(f"boxes in {photos_boxed} are too few to learn from; draw some in {MIN_BOXES} or more")
         run.note(f"{len(photos.files)} photos of {len(set(photos.y.tolist()))} classes")
         locator.fit(photos.files, photos.y, boxes=drawn)
         run.note_status(locator.status_)
@@ -275,7 +278,7 @@ def _describe(locator: Locator, result: Result) -> tuple[str, str]:
     """What was found, and how good it is."""
     iou = locator.evidence_.get("held-out mean IoU")
     scores = {} if result.truth is None else result.evaluation()
-    parts = [f"held-out mean IoU {iou:.2f}" if iou is not None else "held-out IoU unknown: too few drawn boxes"]
+    parts = [f"held-out mean IoU {iou:.2f}" if iou is not None else "IoU unknown: too few drawn boxes to hold some out"]
     if locator.is_several_:
         recall, precision = (locator.evidence_[f"held-out {name}"] for name in ("recall", "precision"))
         parts = [f"held-out recall {recall:.0%} and precision {precision:.0%}"]

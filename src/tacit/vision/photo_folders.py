@@ -13,7 +13,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import reason
 from tacit.data.reading import find_folder, find_path, quote
-from tacit.vision.box_formats.reading import read_table
+from tacit.vision.box_formats import read_table
 from tacit.vision.boxes import check_table, rows_by_file, take_boxes
 from tacit.vision.photos import ENDINGS, OTHER_ENDINGS, image_folder, is_image, list_images, read_photo
 
@@ -154,8 +154,8 @@ def join_drawn_boxes(table: Any, photos: Photos) -> DrawnBoxes:
     table : the path of the boxes, in a format of `tacit.vision.box_formats`
     photos : that the boxes belong to; boxes of other photos are left out, unless all are
     """
-    stems = {Path(name).stem: (name, *size) for name, size in zip(photos.names, photos.sizes.tolist(), strict=True)}
-    boxes = check_table(read_table(table, stems))
+    known = [(name, *size) for name, size in zip(photos.names, photos.sizes.tolist(), strict=True)]
+    boxes = check_table(read_table(table, known))
     names = [*photos.names, *(name for name, _ in photos.left_out)]
     missing: list[int] = []
     rows = rows_by_file(boxes, names, missing)

@@ -3,8 +3,8 @@
 The principal component of the cells of a class (Wei et al. 2017) shows what its photos have in common. The activation
 map (Zhou et al. 2016) shows what separates the class from the others. The centre map shows what is in the middle of
 photos rather than at their edges. They fail in different ways: where the background is common too, where a part or the
-source of the photos separates, and where objects are off the middle. Boxes are cut from the component and from its
-means with each of the others, at four thresholds each.
+source of the photos separates, and where objects are off the middle. Boxes are cut from the component, from its means
+with each of the others, and from the mean of all three, at five thresholds each.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tacit.vision.boxes import overlap
 from tacit.vision.detectors import learn_components
 from tacit.vision.maps.window_maps import WindowMaps
 
-DEVIATIONS = (-0.2, 0.0, 0.2, 0.4)
+DEVIATIONS = (-0.2, 0.0, 0.2, 0.4, 0.6)
 """Thresholds of maps, in standard deviations of the cells of the class."""
-MIX = np.array([[1, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5]])
+MIX = np.array([[1, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [1 / 3, 1 / 3, 1 / 3]])
 """The maps that boxes are cut from, as means of component, activation map and centre map."""
 ACTIVATION_C = 1000.0
 CENTRE_WIDTH = 0.22

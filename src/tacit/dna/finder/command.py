@@ -207,6 +207,8 @@ def motif(
         if one.overlap is not None:
             run.say(f"  it {describe_overlap(one)}")
     remarks = [describe_pair(pair, finder.width_) for pair in finder.pairs_]
+    if options["alphabet"] == "dna" and any("U" in own.upper() for own in data.letters):
+        remarks.append("the sequences have U and are read as DNA with its other strand; for RNA give --alphabet rna")
     for text in (*remarks, length_warning(finder.length_area_), gc_warning(finder.gc_area_)):
         if text:
             run.say(text)

@@ -104,7 +104,7 @@ def _read_sequences(path: Path, genome: Path | None, peak_width: int, is_protein
     if not is_regions(path):
         return _read_file_or_shards(path, is_protein), ""
     names, letters, n_lacking = read_peaks(path, genome, peak_width)
-    remark = f" ({n_lacking} peak{'s' * (n_lacking != 1)} on chromosomes that the genome lacks)" if n_lacking else ""
+    remark = f" ({n_lacking} peak{'s' * (n_lacking != 1)} outside of the genome)" if n_lacking else ""
     return Sequences(names, letters), remark
 
 

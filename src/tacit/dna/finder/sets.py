@@ -68,7 +68,11 @@ def merge_motifs(finders: Sequence[Any]) -> list[SharedMotif]:
 
 
 def compare_sets(
-    rows: Sequence[SharedMotif], finders: Sequence[Any], sets: Sequence[Sequence[str]], against: str, seed: int
+    rows: Sequence[SharedMotif],
+    finders: Sequence[Any],
+    sets: Sequence[Sequence[str]],
+    against: str = "shuffles",
+    seed: int = 0,
 ) -> list[list[Cell]]:
     """A row per motif and a cell per set.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.labels import find_labels, read_listed
-from tacit.data.parameters import entries, has_length, is_list, is_whole, shorten
+from tacit.data.parameters import entries, has_length, is_whole, shorten
 from tacit.data.ragged import Ragged
 from tacit.problems.chain.tags import read_tags
 from tacit.problems.transcript.automata import Layout
@@ -23,15 +23,13 @@ def read_transcripts(y: Any, n: int) -> tuple[Array, Array]:
     """
     if y is None:
         raise ValueError("this learner requires y to be passed, but the target y is None")
-    if isinstance(y, str | bytes | dict) or not is_list(y):
-        raise ValueError(f"y must hold one list of labels per recording, got {shorten(y)}")
-    if len(y) != n:
-        raise ValueError(f"X has {n} recordings, y has {len(y)} transcripts; give one for each")
-    given: Any = y
+    given: Any = y if isinstance(y, Ragged) else entries("y", y, "one list of labels per recording")
+    if len(given) != n:
+        raise ValueError(f"X has {n} recordings, y has {len(given)} transcripts; give one for each")
     if isinstance(y, Ragged):
         sizes = y.lengths
     else:
-        given = [entries(f"y[{i}]", one, "a list of labels (a word is list('word'))") for i, one in enumerate(y)]
+        given = [entries(f"y[{i}]", one, "a list of labels (a word is list('word'))") for i, one in enumerate(given)]
         sizes = np.array([len(one) for one in given], dtype=np.int64)
     if not sizes.all():
         i = int(np.argmin(sizes))

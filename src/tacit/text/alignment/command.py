@@ -62,10 +62,11 @@ def align(
 ) -> None:
     """Align the words of parallel sentences.
 
-    FILE has lines 'source ||| target'. Or it has the source sentences alone, and TARGET has their translations, line by
-    line. Words are separated by spaces. Without --gold the model learns from the text alone, by distinguishing
-    translations from re-paired sentences. A gold file has links i-j (sure) and ipj (possible). Writes links.txt (a line
-    of links i-j per sentence pair, words counted from 1), report.html, model.tacit and run.json.
+    FILE has lines 'source ||| target', or with a tab in between. Or it has the source sentences alone, and TARGET has
+    their translations, line by line. Words are separated by spaces. Without --gold the model learns from the text
+    alone, by distinguishing translations from re-paired sentences. A gold file has links i-j (sure) and ipj (possible).
+    Writes links.txt (a line of links i-j per sentence pair, words counted from 1), report.html, model.tacit and
+    run.json.
     """
     from tacit.text import format_links, read_parallel
     from tacit.text.alignment.aligner import WordAligner

@@ -93,8 +93,8 @@ def read_parallel(
 ) -> tuple[list[list[str]], list[list[str]]]:
     """Read sentence pairs: lines ``source ||| target``, or two files with one sentence per line.
 
-    Words are separated by spaces. A sentence may be empty; its pair is never linked. Files that end in ``.gz`` are
-    unpacked; at most ``max_bytes`` of each are read.
+    A tab may stand for ``|||``. Words are separated by spaces. A sentence may be empty; its pair is never linked. Files
+    that end in ``.gz`` are unpacked; at most ``max_bytes`` of each are read.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -113,9 +113,11 @@ def read_parallel(
     source, targets = [], []
     reader = _open(path, max_bytes)
     for number, line in reader.lines():
-        parts = line.split("|||")
+        parts = line.split("|||" if "|||" in line else "\t") if line.strip() else ["", ""]
         if len(parts) != 2:
-            raise ValueError(f"{path}, line {number} must be 'source ||| target', got {shorten(line)}")
+            raise ValueError(
+                f"{path}, line {number} must be 'source ||| target', or have a tab between the two; got {shorten(line)}"
+            )
         source.append(_share(reader.split(parts[0]), seen))
         targets.append(_share(reader.split(parts[1]), seen))
     if not source:
@@ -195,7 +197,7 @@ def check_links(
 
 
 def _open(path: Any, max_bytes: Any) -> TextReader:
-    return TextReader(file_path("path", path), "utf-8-sig", max_bytes)
+    return TextReader(file_path("path", path), max_bytes=max_bytes)
 
 
 SYMMETRISATIONS = ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and")

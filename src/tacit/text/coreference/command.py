@@ -324,7 +324,7 @@ def coloured_text(document: Document) -> Markup:
 
     >>> from tacit.text import Document
     >>> print(coloured_text(Document([["<b>", "ran"]], [(0, 1)], [0])))
-    <p>&lt;b&gt; ran</p>
+    <p dir="auto">&lt;b&gt; ran</p>
     """
     clusters = np.asarray(document.clusters)
     sizes = np.bincount(clusters) if clusters.size else np.zeros(0, int)
@@ -340,7 +340,7 @@ def coloured_text(document: Document) -> Markup:
     for sentence in document.sentences:
         if position >= MAX_TOKENS:
             break
-        parts.append(Markup("<p>"))
+        parts.append(Markup('<p dir="auto">'))
         for i, token in enumerate(sentence):
             # mentions that cross one another are cut, so that tags stay nested
             first = min((n for n, m in enumerate(is_open) if ends[m] <= position), default=len(is_open))

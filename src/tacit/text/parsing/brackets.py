@@ -169,7 +169,7 @@ def read_trees(path: str | os.PathLike[str], *, max_bytes: Any = MAX_BYTES) -> l
     """
     file = find_file(path, "a file of bracketed trees")
     text = "\n".join(line for _, line in TextReader(file, max_bytes=max_bytes).lines())
-    trees = list(split_brackets(text.removeprefix("\ufeff"), quote(file)))
+    trees = list(split_brackets(text, quote(file)))
     if not trees:
         raise ValueError(f"{quote(file)} has no trees; write one bracketed tree after the other")
     return [format_tree(parse_tree(tree, f"{quote(file)}, tree {i}")) for i, tree in enumerate(trees, 1)]

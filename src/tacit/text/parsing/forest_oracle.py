@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows, locate
 from tacit.oracle import Assignment, Schema
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.text.parsing.brackets import Node, list_spans
@@ -162,6 +162,10 @@ class ForestOracle(PartsOracle):
         forest, states, bad = forest_of_codes(code, starts, tokens.tag, self.n_states, self.grammar)
         if bad >= 0:
             raise ValueError(f"the code of sentence {bad} is not a tree of its words; take codes from this oracle")
+        wrong = np.flatnonzero(states >= self._limits[forest.symbol])
+        if wrong.size:
+            i, name = locate(forest.offsets, wrong[0])[0], self._symbols[forest.symbol[wrong[0]]]
+            raise ValueError(f"the code of sentence {i} has state {states[wrong[0]]} of {name}, which has fewer states")
         return self._pack(forest, tokens), states
 
     def _parts(self, packed: Packed, rows: Rows) -> Any:

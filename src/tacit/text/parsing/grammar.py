@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.data.arrays import Array
-from tacit.data.parameters import shorten
+from tacit.data.arrays import Array, is_table
+from tacit.data.parameters import number, shorten
 from tacit.text.parsing.brackets import Node
 
 GLUE = "@@"
@@ -271,44 +271,42 @@ def read_grammar(
 
 def check_grammar(grammar: Grammar) -> None:
     """Raise an error if a table of a grammar points outside another: kernels go where they say."""
+    number("scale", grammar.scale, "a finite number")
+    for name in ("symbols", "tags", "coarse_symbols"):
+        _check_vector(grammar, name, "U")
     n, m, n_tags = grammar.symbols.size, grammar.coarse_symbols.size, grammar.tags.size
     limits = {
-        "rules": (grammar.rules, n, 3),
-        "coarse_rules": (grammar.coarse_rules, m, 3),
-        "leaves": (grammar.leaves, max(n, n_tags), 2),
-        "coarse_leaves": (grammar.coarse_leaves, max(m, n_tags), 2),
+        "rules": (n, n, n),
+        "coarse_rules": (m, m, m),
+        "leaves": (n, n_tags),
+        "coarse_leaves": (m, n_tags),
     }
-    for name, (table, most, width) in limits.items():
-        if (
-            table.ndim != 2
-            or table.shape[1] != width
-            or table.dtype.kind != "i"
-            or (table < 0).any()
-            or (table >= most).any()
-        ):
-            raise ValueError(f"{name} of the schema must have {width} numbers per row, below {most}")
-    for name, table, size in (("leaves", grammar.leaves, n), ("coarse_leaves", grammar.coarse_leaves, m)):
-        if (table[:, 0] >= size).any() or (table[:, 1] >= n_tags).any():
-            raise ValueError(f"{name} of the schema has a symbol or tag that does not exist")
-    sizes = {
-        "coarse": ("i", n),
-        "tops": ("i", grammar.tops.size),
+    for name, limit in limits.items():
+        table = getattr(grammar, name)
+        is_right = is_table(table, 2, "i") and table.shape[1] == len(limit)
+        if not is_right or (table < 0).any() or (table >= limit).any():
+            raise ValueError(f"{name} of the schema must have {len(limit)} numbers per row, each below {max(limit)}")
+    sizes: dict[str, tuple[str, int | None]] = {
         "is_seen": ("b", len(grammar.rules)),
         "coarse_seen": ("b", len(grammar.coarse_rules)),
+        "coarse": ("i", n),
+        "tops": ("i", None),
         "rule_logs": ("f", len(grammar.coarse_rules)),
         "leaf_logs": ("f", len(grammar.coarse_leaves)),
         "top_logs": ("f", m),
-        "fine_logs": ("f", grammar.n_rows + len(grammar.leaves) + n),
     }
     for name, (kind, size) in sizes.items():
-        if not is_vector(getattr(grammar, name), kind, size):
-            raise ValueError(f"{name} of the schema must be a vector of {size}, got {shorten(getattr(grammar, name))}")
+        _check_vector(grammar, name, kind, size)
+    _check_vector(grammar, "fine_logs", "f", grammar.n_rows + len(grammar.leaves) + n)
     for name, most in (("coarse", m), ("tops", n)):
         if (getattr(grammar, name) < 0).any() or (getattr(grammar, name) >= most).any():
             raise ValueError(f"{name} of the schema has a symbol that does not exist")
 
 
-def is_vector(values: Array, kind: str, size: int) -> bool:
-    """Whether an array has one dimension of this size, and this kind of numbers: floats are logarithms, maybe of 0."""
-    is_double = kind != "f" or (values.dtype == np.float64 and bool((values < np.inf).all()))
-    return values.shape == (size,) and values.dtype.kind == kind and is_double
+def _check_vector(grammar: Grammar, name: str, kind: str, size: int | None = None) -> None:
+    """Refuse what is not a vector of this kind and size: floats are logarithms, maybe of 0."""
+    values: Any = getattr(grammar, name)
+    is_vector = isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind == kind
+    is_log = is_vector and (kind != "f" or (values.dtype == np.float64 and bool((values < np.inf).all())))
+    if not is_log or size not in (None, values.size):
+        raise ValueError(f"{name} of the schema must be a vector of {size or kind}, got {shorten(values)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,11 +17,10 @@ from tacit.data.parameters import has_length, is_list, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.reading import MAX_BYTES
 from tacit.data.specs import check_parameters, estimator, parameter, switch, whole
-from tacit.data.text_files import TextReader, parse_json
-from tacit.text.raw_text import is_raw_text, read_raw_text
+from tacit.data.text_files import TextReader, parse_json, read_csv
+from tacit.text.raw_text import RawText, is_raw_text, read_raw_text, split_text
 
 WORD = re.compile(r"\w+|[^\w\s]+")
-ENDS = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|\n+")
 
 FIELDS_PER_DOCUMENT = 8
 """Fields that a document of a file counts as, beside its sentences: what its name and lists take."""
@@ -103,7 +103,7 @@ def read_documents(X: Any) -> list[list[str]]:
     found = []
     for i, given in enumerate(X):
         if isinstance(given, str):
-            found.append(split_sentences(given))
+            found.append(find_sentences(given, f"document {i}")[0])
         elif has_length(given) and not isinstance(given, bytes | dict) and all(isinstance(s, str) for s in given):
             found.append([str(sentence) for sentence in given])
         else:
@@ -113,13 +113,21 @@ def read_documents(X: Any) -> list[list[str]]:
     return found
 
 
-def split_sentences(text: str) -> list[str]:
-    """Split a text into sentences, at end marks and line ends.
+def find_sentences(text: str, where: str = "the document") -> tuple[list[str], list[tuple[int, int]]]:
+    """The sentences of a text (`split_text`), and their characters.
 
-    >>> split_sentences("Well. Is it 3.5 stars? No!")
-    ['Well.', 'Is it 3.5 stars?', 'No!']
+    >>> find_sentences("Well. Is it 3.5 stars? No!")
+    (['Well.', 'Is it 3.5 stars?', 'No!'], [(0, 5), (6, 22), (23, 26)])
     """
-    return [part.strip() for part in ENDS.split(text) if part and part.strip()]
+    try:
+        return _cut(split_text(text))
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}; or give a list of sentences") from error
+
+
+def _cut(raw: RawText) -> tuple[list[str], list[tuple[int, int]]]:
+    spans = [(int(own[0, 0]), int(own[-1, 1])) for own in raw.spans]
+    return [raw.text[start:end] for start, end in spans], spans
 
 
 def split_words(sentence: str) -> list[str]:
@@ -131,35 +139,36 @@ class DocumentFile(NamedTuple):
     """Documents as lists of sentences, with their labels (None if unknown) and names.
 
     ``known`` has the decisive sentences of documents, as sorted positions; None where they are not known. ``spans`` has
-    the characters of the sentences of raw text; None for other files. ``summaries`` has reference summaries.
+    the characters of the sentences of texts; None for documents that come as lists of sentences. ``summaries``
+    has reference summaries.
     """
 
     documents: list[list[str]]
     labels: list[str | None]
     names: list[str]
     known: list[list[int] | None]
-    spans: list[tuple[int, int]] | None = None
-    summaries: list[str | None] | None = None
+    spans: list[list[tuple[int, int]] | None]
+    summaries: list[str | None]
 
 
 def read_document_file(path: Path, *, max_bytes: int = MAX_BYTES) -> DocumentFile:
     """Read one JSON object per line, with "text" or "sentences", and perhaps "label", "id", "known" and "summary".
 
-    A file that ends in ``.txt`` is one document without a label. Documents without a label are not learned from, but
-    get reasons too. Files that end in ``.gz`` are unpacked; at most ``max_bytes`` are read.
+    A file that ends in ``.csv`` or ``.tsv`` has these columns, but not "sentences" and "known". One that ends in
+    ``.txt`` is one document without a label. Documents without a label are not learned from, but get reasons too. Files
+    that end in ``.gz`` are unpacked; at most ``max_bytes`` are read.
     """
     if is_raw_text(path):
-        raw = read_raw_text(path, max_bytes=max_bytes)
-        spans = [(int(own[0, 0]), int(own[-1, 1])) for own in raw.spans]
-        return DocumentFile([[raw.text[a:b] for a, b in spans]], [None], [path.name], [None], spans)
+        sentences, characters = _cut(read_raw_text(path, max_bytes=max_bytes))
+        return DocumentFile([sentences], [None], [path.name], [None], [characters], [None])
     documents, labels, names, known, summaries = [], [], [], [], []
+    spans: list[list[tuple[int, int]] | None] = []
     reader = TextReader(path, max_bytes=max_bytes)
-    for number, line in reader.lines():
-        if not line.strip():
-            continue
-        entry = parse_json(line, f"{path}, line {number}")
-        documents.append(_sentences(entry, path, number))
-        reader.count_fields(FIELDS_PER_DOCUMENT + len(documents[-1]))
+    for number, entry in _entries(reader):
+        sentences, own = _sentences(entry, path, number)
+        documents.append(sentences)
+        spans.append(own)
+        reader.count_fields(FIELDS_PER_DOCUMENT + len(sentences))
         label = entry.get("label")
         if label is not None and not isinstance(label, str | int | float):
             raise ValueError(f"{path}, line {number}: label must be text or a number, got {shorten(label)}")
@@ -172,7 +181,19 @@ def read_document_file(path: Path, *, max_bytes: int = MAX_BYTES) -> DocumentFil
         known.append(_known_sentences(entry.get("known"), len(documents[-1]), f"{path}, line {number}"))
     if not documents:
         raise ValueError(f'{path} is without documents; give one JSON object per line, with "text" and "label"')
-    return DocumentFile(documents, labels, names, known, None, summaries)
+    return DocumentFile(documents, labels, names, known, spans, summaries)
+
+
+def _entries(reader: TextReader) -> Iterator[tuple[int, Any]]:
+    """The number of a line, and its document as a mapping."""
+    if reader.path.name.removesuffix(".gz").endswith((".csv", ".tsv")):
+        table = read_csv(reader.path, ("text",), max_bytes=reader.room, delimiters=",;\t")
+        for number, row in table.rows:
+            yield number, {name: cell for name, cell in zip(table.columns, row, strict=True) if cell}
+        return
+    for number, line in reader.lines():
+        if line.strip():
+            yield number, parse_json(line, f"{reader.path}, line {number}")
 
 
 def _known_sentences(given: Any, n: int, where: str) -> list[int] | None:
@@ -186,12 +207,13 @@ def _known_sentences(given: Any, n: int, where: str) -> list[int] | None:
     return sorted(given)
 
 
-def _sentences(entry: Any, path: Path, number: int) -> list[str]:
+def _sentences(entry: Any, path: Path, number: int) -> tuple[list[str], list[tuple[int, int]] | None]:
+    """The sentences of a document, and their characters where it is a text."""
     given = entry.get("sentences", entry.get("text")) if isinstance(entry, dict) else None
     if isinstance(given, str):
-        return split_sentences(given)
+        return find_sentences(given, f"{path}, line {number}")
     if isinstance(given, list) and all(isinstance(sentence, str) for sentence in given):
-        return list(given)
+        return list(given), None
     raise ValueError(
         f'{path}, line {number} must be an object with "text" (a string) or "sentences" (a list of strings), got '
         f"{shorten(entry)}"

@@ -11,6 +11,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.reading import quote, read_text
+from tacit.data.text_files import TextReader
 from tacit.vision.box_files import BoxRow, Place, check_rows, make_table, read_number, short_number, write_text
 from tacit.vision.boxes import BoxTable, path_parts
 
@@ -32,8 +33,9 @@ def read_yolo(folder: Path, sizes: Mapping[str, tuple[str, int, int]]) -> BoxTab
         if file.name.lower() in NOT_BOXES:
             continue
         name, width, height = sizes.get(file.stem, (file.name, 1, 1))
-        for number, line in enumerate(read_text(file).splitlines(), start=1):
-            words = line.split()
+        reader = TextReader(file)
+        for number, line in reader.lines(rare_ends=True):
+            words = reader.split(line)
             if not words:
                 continue
             where = Place(file, "line", number)

@@ -173,10 +173,11 @@ def _read_contains(i: int, words: Any, classes: Classes) -> dict[int, bool]:
             if not isinstance(word, bool | np.bool_):
                 raise ValueError(f"{where}[{shorten(name)}] must be True or False, got {shorten(word)}")
         return {classes.position(name, where): bool(word) for name, word in words.items()}
-    if isinstance(words, str | bytes) or not is_list(words) or not len(list(words)):
-        meaning = "a dict from class to True or False, a list of classes, or None"
+    meaning = "a dict from class to True or False, a list of classes, or None"
+    listed = entries(where, words, meaning)
+    if not listed:
         raise ValueError(f"{where} must be {meaning}, got {shorten(words)}")
-    present = {classes.position(name, where) for name in words}
+    present = {classes.position(name, where) for name in listed}
     return {c: c in present for c in range(classes.size)}
 
 

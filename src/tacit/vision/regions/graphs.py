@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.data.arrays import Array, locate
 from tacit.data.graphs import GraphTable
-from tacit.data.parameters import entries, even_table, numbers, shorten
+from tacit.data.parameters import entries, even_table, numbers, shape_of, shorten
 from tacit.data.ragged import Ragged
 
 
@@ -207,11 +207,8 @@ def _read_areas(areas: Any, rows: int, offsets: Array) -> Array:
 
 
 def _is_empty(values: Any) -> bool:
-    """Whether a list or an array is empty; numpy refuses rows of several lengths, which are not."""
-    try:
-        return np.size(values) == 0
-    except ValueError:
-        return False
+    """Whether a list or an array is empty."""
+    return 0 in (shape_of(values) or ())
 
 
 def _check_contrasts(table: Array) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.ndimage import uniform_filter
 
 from tacit.data.arrays import Array
-from tacit.vision.photos import MAX_PIXELS, as_uint8, image_size, image_sources, pillow
+from tacit.data.parameters import numbers, shape_of, shorten
+from tacit.vision.photos import MAX_PIXELS, as_uint8, check_image, image_size, image_sources, pillow
 from tacit.vision.regions.graphs import RegionGraphs, read_image_boxes
 
 RADIUS = 4
@@ -64,17 +65,23 @@ def shrink_labels(
     scales = np.array([[w / width, h / height] * 2 for (h, w), (height, width) in zip(small, shapes, strict=True)])
     found = []
     for mask, own, shape in zip(masks, small, shapes, strict=True):
-        is_full = mask is not None and np.shape(mask) == tuple(shape) != own
+        is_full = mask is not None and shape_of(mask) == tuple(shape) != own
         found.append(sample(np.asarray(mask), own) if is_full else mask)
     if boxes is None or not isinstance(boxes, list | tuple) or not all(isinstance(own, dict | None) for own in boxes):
         return found, None if boxes is None else read_image_boxes(boxes, len(graphs)) * scales
     if len(boxes) != len(graphs):  # for the reader of boxes to refuse
         return found, boxes
     by_class = [
-        {name: np.asarray(rows, dtype=np.float64) * scale for name, rows in own.items()} if own else own
+        {name: _scale_boxes(name, rows, scale) for name, rows in own.items()} if own else own
         for own, scale in zip(boxes, scales, strict=True)
     ]
     return found, by_class
+
+
+def _scale_boxes(name: Any, rows: Any, scale: Array) -> Any:
+    """Boxes of one class at another size; what is not a table of boxes is left for the reader of boxes to refuse."""
+    table = numbers(f"boxes of {shorten(name)}", rows)
+    return table * scale if table.shape[1:] == (4,) else rows
 
 
 def sample(table: Array, shape: tuple[int, ...]) -> Array:
@@ -94,10 +101,11 @@ def enlarge_labels(image: Any, labels: Array, name: str = "the image") -> Array:
     >>> found.shape, found[:, 8:28].any(), found[:, 34:56].all()
     ((64, 64), np.False_, np.True_)
     """
-    if labels.shape == np.shape(image)[:2]:
+    image = check_image(image, name)
+    if labels.shape == image.shape[:2]:
         return labels
     present = np.unique(labels)
-    full = as_uint8(np.asarray(image), name)
+    full = as_uint8(image, name)
     if len(present) == 1:
         return np.full(full.shape[:2], present[0], dtype=labels.dtype)
     picture = pillow().fromarray(full)

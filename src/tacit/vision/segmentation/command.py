@@ -64,6 +64,12 @@ class MaskValues(click.ParamType[list[int]]):
     metavar="VALUES",
     help="Values of masks that mean the object, such as 1 or 1,3; needed where masks have several beside 0.",
 )
+@click.option(
+    "--unknown",
+    type=commands.Number(int, 0, 65_535),
+    metavar="VALUE",
+    help="Value of masks whose pixels have no label, such as 127 in masks of tacit label --single.",
+)
 @commands.choice_option(
     "--method", ["felzenszwalb", "slic"], "Algorithm that cuts images into regions; slic makes regions of even size."
 )
@@ -95,6 +101,7 @@ def segment(
     more: Path | None,
     masks_folder: Path | None,
     objects: list[int] | None,
+    unknown: int | None,
     n_asked: int | None,
     features: str,
     model: Path | None,
@@ -116,14 +123,16 @@ def segment(
         apply_model(run, model, folder, {"--predict": more, "--masks": masks_folder}, options["cache"])
         return
     if (folder / "classes.csv").exists():
-        if masks_folder is not None or n_asked is not None:
-            raise click.UsageError("--masks and --ask are for one object, not for classes.csv; leave them out")
+        if masks_folder is not None or n_asked is not None or unknown is not None:
+            raise click.UsageError(
+                "--masks, --unknown and --ask are for one object, not for classes.csv; leave them out"
+            )
         options["features"] = None if features == "none" else features
         segment_class_folder(run, folder, more, objects, options)
         return
     if features != "auto":
         raise click.UsageError("--features is for several classes (classes.csv); leave it out")
-    data = read_folder(folder, objects=objects, masks_folder=masks_folder)
+    data = read_folder(folder, objects=objects, masks_folder=masks_folder, unknown=unknown)
     others = None if more is None else image_files(more)
     given = {name: value for name, value in options.items() if value is not None}
     with run.writing(*data.inputs) as out:
@@ -226,7 +235,7 @@ def keep_known(data: LabelledImages, i: int, mask: Array) -> Array:
     """
     drawn, box = data.masks[i], data.boxes[i]
     if drawn is not None:
-        return drawn
+        return np.where(drawn < 0, mask, drawn > 0)
     return mask if np.isnan(box).any() else mask & pixels_inside(mask.shape, box)
 
 

@@ -46,17 +46,19 @@ def read_folder(
     max_pixels: int = MAX_PIXELS,
     objects: Collection[int] | None = None,
     masks_folder: Path | None = None,
+    unknown: int | None = None,
 ) -> LabelledImages:
     """Read ``images/``, ``masks/`` (PNG of the same stem), and where they are ``boxes.csv`` (or ``boxes.json`` of COCO,
     or a folder ``boxes`` of VOC files) and ``labels.csv`` (columns file, contains: yes or no).
 
     Masks are black and white, or have one value beside 0; where they have more, ``objects`` must say which of them mean
     the object. Of cut-outs, what is not transparent is object. A mask without an image, of another size, or that cannot
-    be read is an error that names it. ``masks_folder`` takes the place of ``masks/``.
+    be read is an error that names it. ``masks_folder`` takes the place of ``masks/``. Pixels of the value ``unknown``
+    have no label: strokes are masks that are unknown elsewhere.
     """
     path = find_folder(folder, "images with masks")
     files = image_files(path / "images")
-    masks = read_drawn_masks(masks_folder or path / "masks", files, max_pixels, objects)
+    masks = read_drawn_masks(masks_folder or path / "masks", files, max_pixels, objects, unknown)
     table, source = read_boxes(path)
     boxes = np.full((len(files), 4), np.nan)
     if table is not None:
@@ -115,21 +117,34 @@ def match_masks(
 
 
 def read_drawn_masks(
-    folder: Path, files: list[Path], max_pixels: int = MAX_PIXELS, objects: Collection[int] | None = None
+    folder: Path,
+    files: list[Path],
+    max_pixels: int = MAX_PIXELS,
+    objects: Collection[int] | None = None,
+    unknown: int | None = None,
 ) -> list[Array | None]:
-    """The masks of a folder, PNG files named like the images; None for images without one."""
+    """The masks of a folder, PNG files named like the images; None for images without one.
+
+    With a value ``unknown`` they are tables of 1, 0 and −1, without it of True and False.
+    """
     values: dict[str, set[int]] = {}
 
     def read(file: Path) -> Array:
         mask = read_mask_values(file, max_pixels)
-        values[file.name] = list_values(mask)
+        values[file.name] = list_values(mask) - {unknown}
         return mask
 
     masks = match_masks(folder, files, read, max_pixels)
     if not values:
         raise ValueError(f"the folder {shorten(str(folder))} contains no masks; add PNG files named like the images")
     wanted = list(object_values(values, objects))
-    return [None if mask is None else np.isin(mask, wanted) for mask in masks]
+    found = [None if mask is None else np.isin(mask, wanted) for mask in masks]
+    if unknown is None:
+        return found
+    return [
+        None if own is None else np.where(mask == unknown, -1, own).astype(np.int8)
+        for mask, own in zip(masks, found, strict=True)
+    ]
 
 
 def read_boxes(folder: Path) -> tuple[BoxTable | None, Path | None]:
@@ -187,7 +202,7 @@ def _refuse_contradictions(
 ) -> None:
     """Refuse images that are labelled no and have a box or a mask of the object."""
     for file, mask, box, label in zip(files, masks, boxes, contains, strict=True):
-        what = "a mask" if mask is not None and mask.any() else "a box" if not np.isnan(box).any() else ""
+        what = "a mask" if mask is not None and (mask > 0).any() else "a box" if not np.isnan(box).any() else ""
         if label is False and what:
             raise ValueError(f"{file.name} has {what}, but the label no in labels.csv; correct one of them")
 
@@ -277,9 +292,9 @@ def object_values(found: Mapping[str, set[int]], objects: Collection[int] | None
     {1}
     >>> object_values({"a.png": {1, 2, 3}}, [1])
     {1}
-    >>> object_values({"a.png": {0, 1}, "b.png": {0, 2}})
+    >>> object_values({"a.png": {1, 2, 3}})
     Traceback (most recent call last):
-    ValueError: masks have the values 1 (a.png), 2 (b.png) beside 0; say which of them mean the object (--object 1,2)
+    ValueError: masks have the values 1 (a.png), 2 (a.png), 3 (a.png); say which mean the object, such as --object 1
     """
     present: dict[int, str] = {}
     for name, values in found.items():
@@ -296,8 +311,8 @@ def object_values(found: Mapping[str, set[int]], objects: Collection[int] | None
     if len(beside) > 1:
         shown = ", ".join(f"{value} ({present[value]})" for value in beside[:MAX_LISTED])
         more = ", …" if len(beside) > MAX_LISTED else ""
-        choice = ",".join(map(str, beside[:2]))
+        rest, choice = (" beside 0", ",".join(map(str, beside[:2]))) if 0 in present else ("", str(beside[0]))
         raise ValueError(
-            f"masks have the values {shown}{more} beside 0; say which of them mean the object (--object {choice})"
+            f"masks have the values {shown}{more}{rest}; say which mean the object, such as --object {choice}"
         )
     return set(beside)

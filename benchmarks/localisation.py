@@ -178,7 +178,7 @@ def _run_split(scores: Scores, data: Data, train: np.ndarray, test: np.ndarray, 
         drawn = np.full((len(train), 4), np.nan)
         drawn[some] = data.truth[train][some]
         began = time.process_time()
-        chosen = choose_detector(reduced, y[train], np.unique(y), drawn, LATENT_C, settings)
+        chosen = choose_detector(reduced, y[train], np.unique(y), drawn, settings)
         seconds = time.process_time() - began
         told = f"boxes of {share:.0%}" if share < 1 else "all boxes"
         weights = chosen.own[:, 0] + chosen.shared

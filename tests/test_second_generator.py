@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 from tacit import BagClassifier, LatentSVM, Ragged, StructuredSVM, apps, plot
 from tacit.bags.combination import Combination
@@ -30,6 +31,8 @@ from tacit.text.parsing.problem import read_facts
 from tacit.vision.box_formats import read_table
 from tacit.vision.regions.working_size import enlarge_labels
 from tests.replay.changes import Changer
+from tests.replay.programs import HOOK
+from tests.replay.samples import readers
 from tests.replay.server import judge
 
 PHOTOS = list(np.random.default_rng(0).integers(0, 255, (2, 40, 40, 3)).astype(np.uint8))
@@ -74,6 +77,10 @@ def test_a_history_with_other_lines_is_refused():
     history = list(StructuredSVM(problem).fit(X, [["a", "b"]] * 4).history_)
     with pytest.raises(ValueError, match="history"):
         plot.convergence([*history, np.zeros(3)])
+    for objective in ("low", [1.0]):
+        with pytest.raises(ValueError, match="objective"):
+            plot.convergence([*history, history[0]._replace(objective=objective)])
+    plot.convergence([*history, history[0]._replace(objective=2**64)])
 
 
 @pytest.mark.parametrize("words", [{0: "a"}, ["a"], [("a", None, 1.0)], [(1, 0.0, 1.0)], 3])
@@ -154,6 +161,14 @@ def test_sparse_tables_are_checked_before_scipy_converts_them(kind):
     for read in (lambda: Ragged.of([table, table]), lambda: GlobalRanker().fit(table, [0, 1, 0, 1], group=[2, 2])):
         with pytest.raises(ValueError, match="damaged"):
             read()
+
+
+@pytest.mark.parametrize("name", ["classes_", "weights_", "gap_"])
+def test_what_a_fit_has_learned_is_not_there_before_it(name):
+    model = StructuredSVM(Chain())
+    assert not hasattr(model, name)
+    with pytest.raises(NotFittedError, match="fit"):
+        getattr(model, name)
 
 
 def test_a_schema_with_masked_classes_is_refused():
@@ -240,6 +255,17 @@ def test_no_changed_file_ends_in_a_raw_error():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     assert "300 inputs" in done.stdout
+
+
+def test_every_sample_file_is_read(tmp_path, monkeypatch):
+    """Readers move; a generator that does not find them tries nothing."""
+    for program in readers(tmp_path / "samples"):
+        if "use_answers" not in program.name:  # which learns for a second
+            folder = tmp_path / program.name.split(":")[0]
+            program.prepare(folder, program.files)
+            monkeypatch.chdir(folder)
+            for statement in program.statements:
+                exec(statement, {**program.names, HOOK: lambda site, call, *args, **more: call(*args, **more)})
 
 
 def test_the_second_generator_tells_raw_errors_from_clear_ones(tmp_path):

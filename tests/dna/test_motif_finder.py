@@ -14,7 +14,7 @@ from tacit.dna.files import Matrix
 from tacit.dna.finder.evidence import auroc, choose_held_out, given_p_value, motif_p_value, share_masks
 from tacit.dna.finder.finder import read_classes
 from tacit.dna.finder.known import match_known
-from tacit.dna.finder.models import count_kmers, learn_kmers
+from tacit.dna.finder.models import blend, count_kmers, learn_kmers
 from tacit.dna.finder.search import STEPS_AFTER_INTERRUPT
 from tacit.dna.finder.shapes import Sites, find_best_sites, find_overlap
 from tacit.dna.motif.sites import MotifSites
@@ -397,3 +397,11 @@ def test_kmers_learn_from_more_shuffles_of_the_positives():
     plain.fit(table, np.append(is_positive, np.zeros(40, dtype=bool)))
     found = learn_kmers(sequences, is_positive, 2, seed=5, strengths=(0.01,), shuffles=2)
     assert found.weights == pytest.approx(plain.coef_[0], abs=1e-9)
+
+
+def test_the_better_score_stays_where_the_sum_would_take_one_off():
+    rng = np.random.default_rng(0)
+    labels, noise = np.arange(200) % 2 == 1, rng.standard_normal(200)
+    weights = blend(0.2 * labels + noise, labels + noise, labels, 0)[1]
+    assert weights[1] == 0
+    assert weights[2] > 0

@@ -57,7 +57,7 @@ def judge_error(error: Exception) -> Verdict:
     file, line = Path(trace.tb_frame.f_code.co_filename), trace.tb_lineno
     is_theirs = OURS in file.parents or any(part == file or part in file.parents for part in VALIDATION)
     where = f"{file.name}:{line}"
-    if not is_theirs or not _is_raise(file, line) or not isinstance(error, ALLOWED):
+    if not is_theirs or line not in raised_lines(file) or not isinstance(error, ALLOWED):
         return Verdict(RAW, f"{text[:300]} ({where})")
     if not str(error).strip():
         return Verdict(RAW, f"{type(error).__name__} without a word ({where})")
@@ -67,13 +67,11 @@ def judge_error(error: Exception) -> Verdict:
 
 
 @functools.cache
-def _raises(file: Path) -> list[tuple[int, int]]:
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    return [(node.lineno, node.end_lineno) for node in ast.walk(tree) if isinstance(node, ast.Raise) and node.exc]
-
-
-def _is_raise(file: Path, line: int) -> bool:
-    return any(first <= line <= last for first, last in _raises(file))
+def raised_lines(file: Path | str) -> set[int]:
+    """The lines of all statements ``raise`` with an error in a file."""
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    raising = [node for node in ast.walk(tree) if isinstance(node, ast.Raise) and node.exc]
+    return {line for node in raising for line in range(node.lineno, node.end_lineno + 1)}
 
 
 def find_nan(answer, name: str = "the answer") -> str | None:

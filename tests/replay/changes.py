@@ -8,7 +8,6 @@ import decimal
 import fractions
 import gzip
 import inspect
-import json
 import os
 import shutil
 import struct
@@ -29,6 +28,15 @@ WORDS: list[Any] = [
     "", " ", "x", "\0", "\ud800", "=1+1", "-", "a" * 100_000, "A\nB", "\u202eabc", "nan", "1e999", "٣", "é", b"bytes",
     "auto", "none", "True", "../x", "/", ".", "/proc/self/mem", "/dev/full", "{}", "%s%n", "<script>", "'\"",
     "\x1b[31m",
+]  # fmt: skip
+FIELDS: list[str] = [
+    "", "nan", "-1", "1e999", "9" * 5000, "9" * 30, "inf", "\0", "\x1b[0m", "=1+1", "((((", "))", "\t\t", ",,,", '"',
+    "\ufeff", "\u202e", "a" * 100_000, "-9223372036854775809", "0x10", "1_000", "½", "٣", "null", "{}", "[[[[", "\r",
+    "ACGT", "1.5", "../../x", "(", "|||", "1-1", "0-99999999", "#", ">", "@", "+",
+]  # fmt: skip
+LEAVES: list[Any] = [
+    None, True, 0, -1, 1, 3, 2**40, 2**70, -(2**63), 1e308, 1.5, float("nan"), float("inf"), "", "x", [], {}, [1],
+    ["a"], [[0]], {"a": 1}, "a" * 1000, "=1", "float64", "<i8", "O",
 ]  # fmt: skip
 
 
@@ -372,55 +380,15 @@ class Changer:
         except UnicodeDecodeError:
             return None
         at = int(self.rng.integers(len(lines)))
-        words = [
-            "",
-            "nan",
-            "-1",
-            "1e999",
-            "9" * 5000,
-            "9" * 30,
-            "inf",
-            "\0",
-            "\x1b[0m",
-            "=1+1",
-            "((((",
-            "))",
-            "\t\t",
-            ",,,",
-            '"',
-            "\ufeff",
-            "\u202e",
-            "a" * 100_000,
-            "-9223372036854775809",
-            "0x10",
-            "1_000",
-            "½",
-            "٣",
-            "null",
-            "{}",
-            "[[[[",
-            "\r",
-            "ACGT",
-            "1.5",
-            "../../x",
-            "(",
-            "|||",
-            "1-1",
-            "0-99999999",
-            "#",
-            ">",
-            "@",
-            "+",
-        ]
         act = self.pick(["field", "field", "field", "line", "double", "delete", "blank"])
         if act == "field":
             seps = [s for s in ("\t", ",", " ", "/", '"', ":", "(", "=") if s in lines[at]] or [" "]
             sep = self.pick(seps)
             parts = lines[at].split(sep)
-            parts[int(self.rng.integers(len(parts)))] = self.pick(words)
+            parts[int(self.rng.integers(len(parts)))] = self.pick(FIELDS)
             lines[at] = sep.join(parts)
         elif act == "line":
-            lines[at] = self.pick(words)
+            lines[at] = self.pick(FIELDS)
         elif act == "double":
             lines.insert(at, lines[int(self.rng.integers(len(lines)))])
         elif act == "delete":
@@ -471,37 +439,7 @@ class Changer:
             if self.chance(0.1):
                 return value[:at] + value[at + 1 :]
             return [*value[:at], self.leaf(value[at]), *value[at + 1 :]]
-        new = self.pick(
-            [
-                None,
-                True,
-                0,
-                -1,
-                1,
-                3,
-                2**40,
-                2**70,
-                -(2**63),
-                1e308,
-                1.5,
-                float("nan"),
-                float("inf"),
-                "",
-                "x",
-                [],
-                {},
-                [1],
-                ["a"],
-                [[0]],
-                {"a": 1},
-                "a" * 1000,
-                "=1",
-                "float64",
-                "<i8",
-                "O",
-            ]
-        )
-        assert json.dumps(new) is not None
+        new = self.pick(LEAVES)
         return self.tell(f"leaf {_show(new)} for {_show(value)}", new)
 
 

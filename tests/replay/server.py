@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import functools
 import gc
@@ -29,6 +28,7 @@ import numpy as np
 
 import tacit
 from tacit.commands import OutputError
+from tests.fuzz.verdicts import raised_lines
 from tests.replay.changes import Changer
 from tests.replay.programs import HOOK, Program, run_command
 
@@ -237,14 +237,6 @@ def judge(error: BaseException) -> tuple[str, str, str, str]:
     if isinstance(error, TELLING) and is_clear and len(_text(error)) <= 3000 and _text(error).strip():
         return "clear", text, where, ""
     return "raw", text, where, trace
-
-
-@functools.cache
-def raised_lines(file: str) -> set[int]:
-    """The lines of all statements ``raise`` in a file."""
-    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
-    raising = [node for node in ast.walk(tree) if isinstance(node, ast.Raise)]
-    return {line for node in raising for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
 
 
 @functools.cache

@@ -205,8 +205,8 @@ def test_hand_made_features_need_no_network_and_say_what_they_lack(tmp_path):
 def test_a_locator_is_an_estimator_that_refuses_what_does_not_fit():
     photos = [photo(bool(i % 2), i)[0] for i in range(8)]
     y = np.array(["falls", "rises"] * 4)
-    with pytest.raises(ValueError, match="latent_C"):
-        Locator(latent_C=0).fit(photos, y)
+    with pytest.raises(ValueError, match="n_components"):
+        Locator(n_components=0).fit(photos, y)
     with pytest.raises(ValueError, match="boxes"):
         Locator().fit(photos, y, boxes=np.zeros((3, 4)))
     with pytest.raises(TypeError, match="features"):

@@ -68,7 +68,7 @@ def test_a_box_is_no_mean_of_two_places():
 def test_boxes_on_which_two_methods_agree_teach_one_detector():
     X, y, boxes = maps_of_two_classes()
     none = np.full((40, 4), np.nan)
-    recipe = choose_detector(X, y, np.unique(y), none, 10.0, QUIET)
+    recipe = choose_detector(X, y, np.unique(y), none, QUIET)
     assert recipe.method == "agreed"
     assert not recipe.own.any()
     assert recipe.shared.any()
@@ -81,7 +81,7 @@ def test_boxes_on_which_two_methods_agree_teach_one_detector():
 def test_classes_in_which_two_methods_disagree_keep_the_latent_weights():
     X, y, boxes = maps_of_two_classes(is_odd=True)
     none = np.full((40, 4), np.nan)
-    recipe = choose_detector(X, np.array(["thing", "clutter"])[y], np.array(["clutter", "thing"]), none, 10.0, QUIET)
+    recipe = choose_detector(X, np.array(["thing", "clutter"])[y], np.array(["clutter", "thing"]), none, QUIET)
     assert recipe.method == "agreed and latent"
     assert recipe.evidence["classes in which they disagree"] == "clutter"
     assert recipe.own[0].any()
@@ -129,7 +129,7 @@ def test_a_detector_that_was_cut_short_says_so(types, place):
 
     def learn(callback):
         settings = QUIET | {"parts": 1, "callbacks": [callback]}
-        return choose_detector(X, y, np.unique(y), boxes, 10.0, settings, types=types)
+        return choose_detector(X, y, np.unique(y), boxes, settings, types=types)
 
     whole = Interrupted()
     assert not learn(whole).is_interrupted
@@ -141,7 +141,7 @@ def test_a_detector_from_agreed_boxes_that_was_cut_short_says_so():
 
     def learn(callback):
         none = np.full((len(X), 4), np.nan)
-        return choose_detector(X, y, np.unique(y), none, 10.0, QUIET | {"callbacks": [callback]})
+        return choose_detector(X, y, np.unique(y), none, QUIET | {"callbacks": [callback]})
 
     whole = Interrupted()
     assert learn(whole).method == "agreed"

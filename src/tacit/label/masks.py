@@ -13,7 +13,7 @@ from tacit import ask
 from tacit.data.arrays import Array
 from tacit.data.parameters import is_list, shorten, whole_number
 from tacit.label.boxes import as_jpeg
-from tacit.label.session import ASKED, Learned, hold_out, list_open, put_first, shuffle
+from tacit.label.session import ASKED, Learned, hold_out, list_open, put_asked_first, shuffle
 from tacit.vision.photos import pillow, read_image
 from tacit.vision.regions.labels import weak_labels
 from tacit.vision.segmentation.folders import image_files, read_drawn_masks
@@ -130,10 +130,8 @@ class Masks:
             guesses[item] = np.flatnonzero(found[i]).tolist() if region is None else int(found[i][region])
         settings: dict[str, Any] = {"parts": self._is_single, "random_state": self._seed}
         asked = ask(model, self._graphs[rows], unknown, ASKED, **settings)
-        parts = [None] * len(asked.rows) if asked.parts is None else asked.parts.tolist()
-        at = {self._places[item]: item for item in open_}
-        first = [(rows[k], region) for k, region in zip(asked.rows.tolist(), parts, strict=True)]
-        return put_first((at[place] for place in first if place in at), open_), guesses
+        places = self._places if self._is_single else [i for i, _ in self._places]
+        return put_asked_first(open_, places, asked, rows), guesses
 
     def _test(self, answers: Mapping[int, Any]) -> float | None:
         """The share of held-out regions whose label is right, given the other answers."""

@@ -11,7 +11,7 @@ import numpy as np
 from tacit import ask
 from tacit.data.lines import json_line
 from tacit.data.parameters import is_list, shorten, whole_number
-from tacit.label.session import ASKED, Learned, hold_out, list_open, put_first
+from tacit.label.session import ASKED, Learned, hold_out, list_open, put_asked_first
 from tacit.text.sentences.finder import ReasonFinder
 from tacit.text.sentences.vectors import read_document_file
 
@@ -71,10 +71,9 @@ class DecisiveSentences:
         open_ = list_open(len(self.items), answers, closed)
         imputed = model.impute(self._X, self._y)
         guesses = {item: [int(t) for t in imputed[self._open[item]]] for item in open_}
-        at = {k: item for item, k in enumerate(self._open)}
         skip = sorted({*range(len(self._y))} - {self._open[item] for item in open_})
         questions = ask(model, self._X, self._y, ASKED, skip=skip, random_state=self._seed)
-        order = put_first((at[k] for k in questions.rows.tolist()), open_)
+        order = put_asked_first(open_, self._open, questions, range(len(self._y)))
         return Learned(order, guesses, self._test(hidden))
 
     def _test(self, hidden: list[Any]) -> float | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tacit import Questions
 from tacit.data.parameters import reason, shorten, whole_number
 from tacit.data.reading import quote, read_text
 from tacit.label.journal import ANSWER, KINDS, NONE, UNDO, Entry, Journal
@@ -46,9 +47,16 @@ def list_open(n: int, answers: Mapping[int, Any], closed: Sequence[int]) -> list
     return [item for item in range(n) if item not in done]
 
 
-def put_first(first: Iterable[int], items: Sequence[int]) -> list[int]:
-    """The items in a new order."""
-    return list(dict.fromkeys([*first, *items]))
+def put_asked_first(open_: Sequence[int], places: Sequence[Any], asked: Questions, rows: Any) -> list[int]:
+    """The open items, those of the questions first.
+
+    ``places`` has the sample of every item, or the pair of sample and part; ``rows`` the samples that were asked for.
+    """
+    at = {places[item]: item for item in open_}
+    found: list[Any] = [int(rows[k]) for k in asked.rows]
+    if asked.parts is not None:
+        found = list(zip(found, asked.parts.tolist(), strict=True))
+    return list(dict.fromkeys([*(at[place] for place in found if place in at), *open_]))
 
 
 def shuffle(items: Sequence[int], seed: int) -> list[int]:

@@ -14,7 +14,7 @@ from tacit.data.parameters import is_list, shorten, whole_number
 from tacit.dna.files import Matrix, write_meme
 from tacit.dna.finder.files import cut_site, read_motif_input, tsv
 from tacit.dna.sequences import read_sequences, shuffle_pairs, write_letters
-from tacit.label.session import ASKED, Learned, hold_out, list_open, put_first
+from tacit.label.session import ASKED, Learned, hold_out, list_open, put_asked_first
 from tacit.problems import Motif
 
 TOP = 1000
@@ -77,10 +77,9 @@ class Sites:
         open_ = list_open(len(self.items), answers, closed)
         imputed = dict(zip(rows.tolist(), model.impute(X, self._y[rows]), strict=True))
         guesses = {item: [int(part) for part in imputed[self._rows[item]]] for item in open_}
-        at = {i: item for item, i in enumerate(self._rows)}
         skip = np.flatnonzero(self._y[rows] < 0)
         questions = ask(model, X, self._y[rows], ASKED, hidden=hidden, skip=skip, random_state=self._seed)
-        order = put_first((at[int(rows[k])] for k in questions.rows), open_)
+        order = put_asked_first(open_, self._rows, questions, rows)
         return Learned(order, guesses, self._test(answers, closed))
 
     def _test(self, answers: Mapping[int, Any], closed: Sequence[int]) -> float | None:

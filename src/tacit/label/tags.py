@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.data.parameters import is_list, one_of, shorten
-from tacit.label.session import ASKED, Learned, hold_out, list_open, put_first, shuffle
+from tacit.label.session import ASKED, Learned, hold_out, list_open, put_asked_first, shuffle
 from tacit.text.tagged_words import read_tagged, write_two_columns
 from tacit.text.tagger import Tagger
 
@@ -80,10 +80,8 @@ class Tags:
             is_single = self._places[0][1] is not None
             y = [known.get(i, self._given[i]) for i in rows] if is_single else None
             asked = tagger.ask(words, ASKED, y=y, parts=is_single, random_state=self._seed)
-            parts = [None] * len(asked.rows) if asked.parts is None else asked.parts.tolist()
-            at = {self._places[item]: item for item in open_}
-            first = [(rows[k], t) for k, t in zip(asked.rows.tolist(), parts, strict=True)]
-            order = put_first((at[place] for place in first if place in at), open_)
+            places = self._places if is_single else [i for i, _ in self._places]
+            order = put_asked_first(open_, places, asked, rows)
         return Learned(order, guesses, self._test(known))
 
     def _collect(self, answers: Mapping[int, Any]) -> dict[int, list[str | None]]:

@@ -109,16 +109,19 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
     @property
     def classes_(self) -> Array:
         """The labels, in the order of `decision_function`'s columns."""
+        check_is_fitted(self)
         return self.schema_.classes
 
     @property
     def weights_(self) -> dict[str, Array]:
         """The named parts of `coef_`, as views."""
+        check_is_fitted(self)
         return self.schema_.views(self.coef_)
 
     @property
     def gap_(self) -> float:
         """How far `objective_` may be from the optimum; infinite where no bound is known."""
+        check_is_fitted(self)
         return max(self.objective_ - self.bound_, 0.0)
 
     def predict(self, X: Any) -> Any:

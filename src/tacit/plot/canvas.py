@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import cycle
 from typing import Any
 
-from tacit.data.parameters import shorten
+from tacit.data.arrays import Array
+from tacit.data.parameters import numbers, shorten
 
 INK, BLUE, ORANGE, GREEN, GREY = "#222222", "#0072b2", "#d55e00", "#009e73", "#8a8a8a"
 BASES = {"A": "#009e73", "C": "#0072b2", "G": "#e69f00", "T": "#d55e00"}
@@ -74,3 +75,8 @@ def history_of(model: Any, holds: str, instead: str) -> Any:
     if wrong:
         raise ValueError(f"line {wrong[0]} of the history is {shorten(lines[wrong[0]])}, unlike the first; remove it")
     return lines
+
+
+def column(lines: Any, name: str) -> Array:
+    """One number of every line of a history."""
+    return numbers(f"{name} of the history", [getattr(line, name) for line in lines])

@@ -7,7 +7,18 @@ from typing import Any
 import numpy as np
 
 from tacit.data.parameters import entries
-from tacit.plot.canvas import BLUE, INK, ORANGE, add_legend, by_name, history_of, plain_axes, pyplot, whole_numbers
+from tacit.plot.canvas import (
+    BLUE,
+    INK,
+    ORANGE,
+    add_legend,
+    by_name,
+    column,
+    history_of,
+    plain_axes,
+    pyplot,
+    whole_numbers,
+)
 
 _LATENT = "its objective is not convex and lacks a lower bound: draw it with tacit.plot.descent"
 
@@ -28,7 +39,7 @@ def convergence(model: Any, ax: Any = None) -> Any:
     """
     steps = history_of(model, "bound", _LATENT)
     ax = plain_axes(ax)
-    i, objective, bound = (np.array([getattr(s, name) for s in steps]) for name in ("iteration", "objective", "bound"))
+    i, objective, bound = (column(steps, name) for name in ("iteration", "objective", "bound"))
     ax.fill_between(i, bound, objective, color=BLUE, alpha=0.12, lw=0)
     ax.plot(i, objective, color=BLUE, lw=1.8)
     ax.plot(i, bound, color=ORANGE, lw=1.8)
@@ -64,9 +75,9 @@ def gap(models: Any, tol: float | None = None, ax: Any = None, by: str = "iterat
     ax = plain_axes(ax)
     for name, model, color in by_name(models):
         steps = history_of(model, "bound", _LATENT)
-        share = np.array([s.gap / max(abs(s.objective), 1e-300) for s in steps])
-        i = np.array([getattr(s, by) for s in steps])
-        ax.plot(i, np.where(share > 0, share, np.nan), color=color, lw=1.8, label=name)
+        objective = column(steps, "objective")
+        share = (objective - column(steps, "bound")) / np.maximum(np.abs(objective), 1e-300)
+        ax.plot(column(steps, by), np.where(share > 0, share, np.nan), color=color, lw=1.8, label=name)
     add_legend(ax, models)
     if tol is not None:
         ax.axhline(tol, color=INK, lw=0.8, ls=":")
@@ -99,10 +110,10 @@ def descent(models: Any, axes: Any = None) -> Any:
         figure = pyplot().figure(figsize=(6.4, 5.2), layout="constrained")
         axes = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     upper, lower = map(plain_axes, entries("axes", axes, "two matplotlib axes, or None", 2))
-    most, has_others, what = 0, False, ROUND
+    most, has_others, what = 0.0, False, ROUND
     for name, model, color in by_name(models):
         lines = history_of(model, "samples_in", "draw it with tacit.plot.convergence")
-        most = max(most, *(line.samples_in for line in lines))
+        most = max(most, column(lines, "samples_in").max())
         what = ROUND if hasattr(lines[0], "is_in") else "step"
         for other in getattr(model, "runs_", ()):
             if other.history is not model.history_:
@@ -123,4 +134,4 @@ ROUND = "round: impute hidden values, learn from them"
 
 
 def _draw(ax: Any, lines: Any, name: str, **style: Any) -> None:
-    ax.plot([line.iteration for line in lines], np.array([getattr(line, name) for line in lines]), **style)
+    ax.plot(column(lines, "iteration"), column(lines, name), **style)

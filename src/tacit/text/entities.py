@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.data.parameters import is_list, one_of, shorten
+from tacit.data.parameters import entries, one_of, shorten
 
 OUTSIDE = "O"
 _TAG = re.compile(r"([BIESLU])-(.+)", re.DOTALL)
 _STARTS, _ENDS = "BSU", "ESLU"
+_LISTS = "a list with one list per sentence"
 
 
 class Entity(NamedTuple):
@@ -131,7 +132,7 @@ def score_entities(true: Iterable[Sequence[str]], predicted: Iterable[Sequence[s
     0.5
     """
     counts: Counter[tuple[str, str]] = Counter()
-    first, second = _list(true), _list(predicted)
+    first, second = (entries("tags", own, _LISTS) for own in (true, predicted))
     if len(first) != len(second):
         raise ValueError(f"there are {len(first)} sentences of true and {len(second)} of predicted tags; give as many")
     for own, other in ((_read(a), _read(b)) for a, b in zip(first, second, strict=True)):
@@ -157,7 +158,7 @@ def find_invalid_pairs(sentences: Iterable[Sequence[str | None]]) -> list[tuple[
     """
     seen: set[tuple[str, str]] = set()
     kinds: set[str] = set()
-    for sentence in (_read(own, is_optional=True) for own in _list(sentences)):
+    for sentence in (_read(own, is_optional=True) for own in entries("tags", sentences, _LISTS)):
         kinds.update(tag for tag in sentence if tag is not None)
         seen.update((a, b) for a, b in pairwise(sentence) if a is not None and b is not None)
     if not has_entities(kinds):
@@ -173,15 +174,9 @@ def _is_invalid(first: str, second: str, has_ends: bool) -> bool:
     return (goes_on and not (is_open and kind == other)) or (has_ends and is_open and not goes_on)
 
 
-def _list(values: Any) -> list[Any]:
-    if isinstance(values, str | bytes | dict) or not is_list(values):
-        raise TypeError(f"tags must be a list with one list per sentence, got {shorten(values)}")
-    return list(values)
-
-
 def _read(tags: Any, *, is_optional: bool = False) -> list[Any]:
     """The tags of one sentence as a list of strings, or of strings and None."""
-    found = _list(tags.tolist() if isinstance(tags, np.ndarray) and tags.ndim else tags)
+    found = entries("tags", tags.tolist() if isinstance(tags, np.ndarray) and tags.ndim else tags, _LISTS)
     for i, tag in enumerate(found):
         if not isinstance(tag, str) and not (is_optional and tag is None):
             raise TypeError(f"tag {i} of a sentence must be a string such as 'O' or 'B-person', got {shorten(tag)}")

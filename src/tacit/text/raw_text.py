@@ -88,6 +88,9 @@ _UNSPACED = ("CJK UNIFIED", "HIRAGANA", "KATAKANA", "THAI ", "LAO ", "KHMER ", "
 _CHUNK = 1 << 20
 """Letters that are looked at together."""
 
+_SPACES = np.array([chr(code).isspace() for code in range(0x3002)])
+"""Which of the first codes of Unicode are spaces; all others are none."""
+
 
 class RawText(NamedTuple):
     """A text, and its words sentence by sentence.
@@ -237,9 +240,7 @@ def _find_starts(text: str, words: list[str]) -> tuple[Array, Array]:
     starts, rank = np.empty_like(ranks), 0
     for at in range(0, len(text), _CHUNK):
         codes = np.frombuffer(text[at : at + _CHUNK].encode("utf-32-le", "surrogatepass"), np.uint32)
-        kinds, which = np.unique(codes, return_inverse=True)
-        is_letter = np.array([not chr(code).isspace() for code in kinds.tolist()])[which]
-        letters = np.flatnonzero(is_letter)
+        letters = np.flatnonzero(~_SPACES[np.minimum(codes, len(_SPACES) - 1)])
         first, last = np.searchsorted(ranks, [rank, rank + letters.size])
         starts[first:last] = letters[ranks[first:last] - rank] + at
         rank += letters.size

@@ -21,7 +21,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
 from tacit.data.reading import find_path, quote, read_text
-from tacit.data.text_files import parse_json
+from tacit.data.text_files import TextReader, parse_json
 from tacit.vision.box_files import (
     SIDES,
     BoxRow,
@@ -132,8 +132,9 @@ def read_yolo(folder: Path, photos: Sequence[Photo]) -> BoxTable:
             continue
         photo = find(file.relative_to(folder).as_posix())
         name, width, height = photo or (file.name, 1, 1)
-        for number, line in enumerate(read_text(file).splitlines(), start=1):
-            words = line.split()
+        reader = TextReader(file)
+        for number, line in reader.lines(rare_ends=True):
+            words = reader.split(line)
             if not words:
                 continue
             where = Place(file, "line", number)

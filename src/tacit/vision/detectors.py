@@ -86,7 +86,6 @@ def choose_detector(
     y: Array,
     classes: Array,
     drawn: Array,
-    latent_C: float,
     settings: dict[str, Any],
     types: int = 1,
     tries_latent: bool = True,
@@ -98,14 +97,13 @@ def choose_detector(
     maps : reduced maps with windows
     y, classes : the class of every photo, and all classes
     drawn : (n, 4) drawn boxes, NaN where there is none
-    latent_C : C of the latent SVM
     settings : verbose, n_jobs and random_state of learners, and parts: pieces of a window across, and down
     types : hidden types of the object; more than one needs drawn boxes
     tries_latent : whether a latent SVM may refine the detector of drawn boxes
     """
     unit = mean_length(maps)  # so that C means the same for any features
     maps = maps.with_values((maps.values / unit).astype(maps.values.dtype))
-    search = _Search(maps, y, classes, drawn, latent_C, settings)
+    search = _Search(maps, y, classes, drawn, settings)
     found = search.learn_from_labels() if search.known.size < 2 else search.learn_from_boxes(types, tries_latent)
     return found._replace(own=found.own / unit, shared=found.shared / unit, is_interrupted=search.is_interrupted)
 
@@ -118,14 +116,12 @@ def mean_length(maps: WindowMaps) -> float:
 class _Search:
     """The data that detectors are learned from, as in `choose_detector`, and whether Ctrl-C stopped one of them."""
 
-    def __init__(
-        self, maps: WindowMaps, y: Array, classes: Array, drawn: Array, latent_C: float, settings: dict[str, Any]
-    ) -> None:
+    def __init__(self, maps: WindowMaps, y: Array, classes: Array, drawn: Array, settings: dict[str, Any]) -> None:
         self.maps, self.y, self.classes, self.drawn = maps, y, classes, drawn
         self.labels = find_labels(classes, y)
         self.known = np.flatnonzero(~np.isnan(drawn).any(axis=1))
         self.start = nearest_windows(maps, centre_boxes(maps.sizes))
-        self.latent_C, self.settings, self.quiet = latent_C, settings, settings | {"verbose": 0}
+        self.settings, self.quiet = settings, settings | {"verbose": 0}
         self.is_interrupted = False
 
     def fit_shared(self, rows: Array, windows: Array, C: float) -> Array:
@@ -136,7 +132,7 @@ class _Search:
 
     def fit_latent(self, start: Array, settings: dict[str, Any], known: Array | None = None) -> LatentWindows:
         """`learn_latent` on all photos."""
-        found = learn_latent(self.maps, self.y, start, known=known, C=self.latent_C, **settings)
+        found = learn_latent(self.maps, self.y, start, known=known, C=LATENT_C, **settings)
         self.is_interrupted |= found.is_interrupted
         return found
 

@@ -24,17 +24,14 @@ from tacit.vision.boxes import FoundBoxes, overlap
 from tacit.vision.detection import Detection
 from tacit.vision.detectors import (
     LABEL_WINDOWS,
-    LATENT_C,
     MIN_DRAWN,
     SHARED_C,
     Recipe,
     choose_detector,
     hold_out_scores,
 )
-from tacit.vision.maps.handmade import handmade_maps
-from tacit.vision.maps.lite0 import default_network
-from tacit.vision.maps.network import NetworkMap, read_features
-from tacit.vision.maps.photo_maps import MapShards, window_maps
+from tacit.vision.maps.photo_features import PhotoFeatures
+from tacit.vision.maps.photo_maps import MapShards
 from tacit.vision.maps.window_maps import (
     SAME,
     WindowMaps,
@@ -44,7 +41,6 @@ from tacit.vision.maps.window_maps import (
     measure_temperature,
     window_scores,
 )
-from tacit.vision.photos import image_sources, photo_pixels
 from tacit.vision.several_objects import (
     FACTS,
     Detections,
@@ -88,7 +84,6 @@ class Locator(Application):
     features : "network" (EfficientNet-Lite0, of the extra ``net``), the path of a network in ONNX format, "handmade"
         (gradients, textures, colours and visual words), or a map of `tacit.vision.maps`
     n_components : principal components of the cells that windows see
-    latent_C : C of the latent SVM; small, see the docs
     parts : pieces of a window across, and down, each with its own weights, where boxes are drawn; None for 4 with
         hand-made features, which do not encode the layout, and 1 with others. From labels alone it is 1
     types : hidden types of the object, each with its own weights: kinds that look different, learned from drawn boxes.
@@ -134,7 +129,6 @@ class Locator(Application):
 
     features: Any = "handmade"
     n_components: int = parameter(whole(), default=96)
-    latent_C: float = parameter(positive, default=LATENT_C)
     parts: int | None = parameter(optional(whole(1, 8)), default=None)
     types: int = parameter(whole(1, MAX_TYPES), default=1)
     extent: str = parameter(choice(*EXTENTS), default="auto")
@@ -147,8 +141,7 @@ class Locator(Application):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if not self._is_handmade:
-            self._network_map()
+        self._photo_features.check()
 
     def check(self) -> None:
         """As of every application, but without the network, which is needed only to describe photos."""
@@ -244,7 +237,7 @@ class Locator(Application):
         if self.is_several_ and (count < MIN_DRAWN or self.types > 1):
             why = f"boxes in at least {MIN_DRAWN} photos, got {count}" if count < MIN_DRAWN else "types=1"
             raise ValueError(f"several objects per photo need {why}; draw more, or set objects='one' (--objects one)")
-        maps = self._fit_maps(photos)
+        maps, self.words_, self.network_ = self._photo_features.fit(photos)
         y = read_labels(y, len(maps))
         found = np.unique(y)
         self.only_class_ = found if found.size == 1 and self.has_boxes_ else None
@@ -253,7 +246,7 @@ class Locator(Application):
             raise ValueError(f"boxes must have shape {(len(maps), 4)}, NaN for no box, got {drawn.shape}")
         if self.types > 1 and count < max(int(self.types), MIN_BOXES):
             raise ValueError(f"types={self.types} needs a drawn box per type, got {count}; draw more, or set types=1")
-        usual = HANDMADE_PARTS if self._is_handmade else 1
+        usual = HANDMADE_PARTS if self._photo_features.is_handmade else 1
         self.parts_ = int(usual if self.parts is None else self.parts) if self.has_boxes_ else 1
         maps = self._place_windows(maps)
         self.status_ = Status.CONVERGED
@@ -268,11 +261,10 @@ class Locator(Application):
             return self
         settings = {"verbose": self.verbose, "n_jobs": self.n_jobs, "random_state": int(self.random_state)}
         settings["parts"] = self.parts_
-        latent_C, types = float(self.latent_C), int(self.types)
         tries_latent = not self.is_several_ and self.only_class_ is None
         truths = read_truths(drawn, len(maps)) if truths is None else truths
         training = leave_out_other_objects(reduced, truths) if self.is_several_ else reduced
-        recipe = choose_detector(training, y, self.classes_, drawn, latent_C, settings, types, tries_latent)
+        recipe = choose_detector(training, y, self.classes_, drawn, settings, int(self.types), tries_latent)
         self._keep_recipe(recipe, training, y, drawn)
         if self.is_several_:
             self._fit_objects(reduced, training, y, truths, recipe.evidence, settings)
@@ -500,20 +492,10 @@ class Locator(Application):
         return None if only is None else np.asarray(only).tolist()
 
     @property
-    def _is_handmade(self) -> bool:
-        return isinstance(self.features, str) and self.features == "handmade"
-
-    def _fit_maps(self, photos: Any) -> WindowMaps | MapShards:
-        self.words_, self.network_ = None, None
-        if isinstance(photos, WindowMaps | MapShards):
-            return photos
-        if self._is_handmade:
-            maker = handmade_maps(int(self.random_state)).fit(_pixels(photos))
-            self.words_ = maker.maps[-1].centres_
-        else:
-            maker = self._network_map()
-            self.network_ = maker.digest()
-        return self._describe(photos, maker)
+    def _photo_features(self) -> PhotoFeatures:
+        settings = {"cache": self.cache, "n_jobs": self.n_jobs, "verbose": self.verbose}
+        side = WHOLE_SIDE if getattr(self, "is_whole_", False) else None
+        return PhotoFeatures(self.features, int(self.random_state), side, self.spool, settings)
 
     def _place_windows(self, maps: WindowMaps | MapShards) -> WindowMaps | MapShards:
         """The maps with the windows to search: other shapes with drawn boxes than without."""
@@ -521,45 +503,7 @@ class Locator(Application):
 
     def _maps(self, photos: Any) -> WindowMaps | MapShards:
         """The maps of new photos, by the same features."""
-        if isinstance(photos, WindowMaps | MapShards):
-            return self._place_windows(photos)
-        if self.words_ is not None:
-            maker = handmade_maps(int(self.random_state))
-            maker.maps[-1].centres_ = self.words_
-        else:
-            maker = self._fitted_network()
-        return self._place_windows(self._describe(photos, maker))
-
-    def _describe(self, photos: Any, maker: Any) -> WindowMaps | MapShards:
-        settings: dict[str, Any] = {"cache": self.cache, "n_jobs": self.n_jobs, "verbose": self.verbose}
-        if self.spool is not None:
-            return MapShards.write_in(self.spool, photos, maker, **settings)
-        return window_maps(photos, maker, **settings)
-
-    def _network_map(self) -> Any:
-        """The checked map maker; networks see larger photos where whole objects are found."""
-        features = default_network() if isinstance(self.features, str) and self.features == "network" else self.features
-        maker = read_features(features)
-        if isinstance(maker, NetworkMap) and maker is not self.features and getattr(self, "is_whole_", False):
-            maker.side = WHOLE_SIDE
-        return maker
-
-    def _fitted_network(self) -> Any:
-        """The network of the fit, by its checksum, whatever the path is now."""
-        wanted = str(self.network_ or "").split(" ")[0]
-        try:
-            maker = self._network_map()
-        except FileNotFoundError as error:
-            raise FileNotFoundError(
-                f"the network of this model is missing: {Path(str(self.features)).name!r} with the SHA-256 {wanted}; "
-                "give its path (--features)"
-            ) from error
-        if self.network_ is not None and maker.digest() != self.network_:
-            raise ValueError(
-                f"the network {shorten(str(self.features))} differs from that of the fit, whose SHA-256 is {wanted}; "
-                "use the same file, or fit again"
-            )
-        return maker
+        return self._place_windows(self._photo_features.describe(photos, self.words_, self.network_))
 
     def use_network(self, path: str | os.PathLike[str]) -> None:
         """Read the network from another path; it must be the same file."""
@@ -573,9 +517,3 @@ def _is_share(value: float) -> bool:
 def _one_each(found: FoundBoxes, is_background: Array) -> Detections:
     owners = np.flatnonzero(~is_background)
     return Detections(owners, found.y[owners], found.boxes[owners], found.scores[owners])
-
-
-def _pixels(photos: Any) -> list[Array]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # EXIF warnings come when the photo is described
-        return [photo_pixels(source) for source in image_sources(photos)]

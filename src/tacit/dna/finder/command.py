@@ -145,7 +145,7 @@ def motif(
     from tacit.data.shard_folder import manifest_or_file
     from tacit.dna.files import read_motifs
     from tacit.dna.finder import files
-    from tacit.dna.finder.evidence import gc_warning, length_warning
+    from tacit.dna.finder.evidence import separation_warnings
     from tacit.dna.finder.files import read_motif_input
     from tacit.dna.finder.finder import MotifFinder
     from tacit.dna.finder.known import check_known, match_motifs
@@ -209,9 +209,8 @@ def motif(
     remarks = [describe_pair(pair, finder.width_) for pair in finder.pairs_]
     if options["alphabet"] == "dna" and any("U" in own.upper() for own in data.letters):
         remarks.append("the sequences have U and are read as DNA with its other strand; for RNA give --alphabet rna")
-    for text in (*remarks, length_warning(finder.length_area_), gc_warning(finder.gc_area_)):
-        if text:
-            run.say(text)
+    for text in filter(None, (*remarks, *separation_warnings(finder.length_area_, finder.gc_area_))):
+        run.say(text)
     scan = f"search other sequences with: tacit scan {run.out / 'model.tacit'} SEQUENCES"
     if is_protein:
         scan = f"in Python, tacit.load({str(run.out / 'model.tacit')!r}) predicts other sequences"

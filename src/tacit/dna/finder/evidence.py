@@ -99,34 +99,25 @@ def share_masks(sequences: Ragged, is_positive: Array, seed: int, alphabet: Alph
     return sequences.with_values(np.where(also, alphabet.any_code, sequences.values).astype(np.uint8))
 
 
-def length_warning(area: float) -> str:
-    """A warning where the lengths of sequences alone separate the classes; else an empty string.
+def separation_warnings(lengths: float, gc: float) -> list[str]:
+    """Warnings where lengths, or shares of G and C, alone separate the classes: by their AUROC.
 
-    >>> length_warning(0.5)
-    ''
+    >>> separation_warnings(0.5, 0.55)
+    []
     """
-    area = max(area, 1 - area)
-    if area < SEPARATING_LENGTHS:
-        return ""
-    return (
-        f"the lengths of the sequences alone separate the classes (AUROC {area:.2f}); motifs are tested given the "
-        "length, so hardly any can be significant: cut all sequences to one length"
-    )
-
-
-def gc_warning(area: float) -> str:
-    """A warning where the shares of G and C alone separate the classes; else an empty string.
-
-    >>> gc_warning(0.55)
-    ''
-    """
-    area = max(area, 1 - area)
-    if area < SEPARATING_GC:
-        return ""
-    return (
-        f"the shares of G and C alone separate the classes (AUROC {area:.2f}); motifs are tested given composition, "
-        "but matched negatives are better: --match-gc"
-    )
+    lengths, gc = max(lengths, 1 - lengths), max(gc, 1 - gc)
+    found = []
+    if lengths >= SEPARATING_LENGTHS:
+        found.append(
+            f"the lengths of the sequences alone separate the classes (AUROC {lengths:.2f}); motifs are tested given "
+            "the length, so hardly any can be significant: cut all sequences to one length"
+        )
+    if gc >= SEPARATING_GC:
+        found.append(
+            f"the shares of G and C alone separate the classes (AUROC {gc:.2f}); motifs are tested given composition, "
+            "but matched negatives are better: --match-gc"
+        )
+    return found
 
 
 def given_p_value(score: Array, covariates: Array, is_positive: Array) -> float:

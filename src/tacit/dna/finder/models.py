@@ -340,15 +340,17 @@ def blend(motifs: Array, kmers: Array, labels: Array, seed: int) -> tuple[Array,
 
 
 def _blend_weights(motifs: Array, kmers: Array, labels: Array) -> Array:
-    for columns in ((1, 2), (1,), (2,)):
-        table = np.column_stack([np.ones(labels.size), motifs, kmers])[:, columns]
-        model = LogisticRegression(C=10.0, class_weight="balanced", max_iter=500).fit(table, labels)
+    """Where both together would have a negative coefficient, the better one of the two by itself."""
+    table, found = np.column_stack([np.ones(labels.size), motifs, kmers]), [np.array([0.0, 1.0, 0.0])]
+    for columns in ([1, 2], [1], [2]):
+        model = LogisticRegression(C=10.0, class_weight="balanced", max_iter=500).fit(table[:, columns], labels)
+        weights = np.zeros(3)
+        weights[0], weights[columns] = model.intercept_[0], model.coef_[0]
         if (model.coef_[0] >= 0).all():
-            weights = np.zeros(3)
-            weights[list(columns)] = model.coef_[0]
-            weights[0] = model.intercept_[0]
-            return weights
-    return np.array([0.0, 1.0, 0.0])
+            if len(columns) == 2:
+                return weights
+            found.append(weights)
+    return min(found[1:] or found, key=lambda own: balanced_loss(table @ own, labels))
 
 
 def score_composition(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.dna.finder.evidence import gc_warning, length_warning
+from tacit.dna.finder.evidence import separation_warnings
 from tacit.dna.finder.files import MotifInput
 from tacit.dna.finder.known import LIKENESS, Match
 from tacit.dna.finder.models import choose_lengths, count_strands
@@ -86,7 +86,7 @@ def _show_settings(finder: Any, data: MotifInput) -> list[Any]:
             ("names that occur twice", data.n_duplicates),
         ]
     )
-    warnings = [text for text in (length_warning(finder.length_area_), gc_warning(finder.gc_area_)) if text]
+    warnings = separation_warnings(finder.length_area_, finder.gc_area_)
     return [facts, *(Notice(text[0].upper() + text[1:] + ".", "warning") for text in warnings)]
 
 

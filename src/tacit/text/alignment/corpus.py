@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import has_length, is_list, shorten
+from tacit.data.parameters import entries, has_length, shorten
 from tacit.text.alignment.links import MAX_WORDS
 
 Corpus = Sequence[Sequence[str]]
@@ -23,12 +23,8 @@ def read_sentences(sentences: Any, name: str = "source") -> list[list[str]]:
     >>> read_sentences(["la maison", ["the", "house"]])
     [['la', 'maison'], ['the', 'house']]
     """
-    if isinstance(sentences, str | bytes | dict) or not is_list(sentences):
-        raise ValueError(
-            f"{name} must be a list of sentences: lines of text or lists of words; got {shorten(sentences)}"
-        )
     found = []
-    for i, sentence in enumerate(sentences):
+    for i, sentence in enumerate(entries(name, sentences, "a list of sentences: lines of text or lists of words")):
         words = sentence.split() if isinstance(sentence, str) else sentence
         if isinstance(words, bytes | dict) or not has_length(words) or not all(isinstance(word, str) for word in words):
             raise ValueError(f"{name}[{i}] must be a line of text or a list of words, got {shorten(sentence)}")

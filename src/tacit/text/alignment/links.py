@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import as_array, file_path, is_list, one_of, shorten, whole_number
+from tacit.data.parameters import as_array, entries, file_path, is_list, one_of, shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.reading import MAX_BYTES
 from tacit.data.text_files import TextReader
@@ -164,10 +164,9 @@ def format_links(links: Iterable[Any], first: int = 1) -> str:
     >>> format_links([[(0, 0), (2, 1)], []])
     '1-1 3-2\\n\\n'
     """
-    if isinstance(links, str | bytes | dict) or not is_list(links):
-        raise ValueError(f"links must be a list with one entry per sentence pair, got {shorten(links)}")
+    listed = entries("links", links, "a list with one entry per sentence pair")
     first = whole_number("first", first, 0, 1)
-    lines = [" ".join(f"{i + first}-{j + first}" for i, j in read_pairs(pairs).tolist()) for pairs in links]
+    lines = [" ".join(f"{i + first}-{j + first}" for i, j in read_pairs(pairs).tolist()) for pairs in listed]
     return "".join(line + "\n" for line in lines)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import is_list, shorten
+from tacit.data.parameters import entries, is_list, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.specs import estimator, not_negative, parameter
 from tacit.oracle import Example, Problem, Schema
@@ -80,11 +80,11 @@ class Alignment(Problem):
         if d != schema.n_features:
             raise ValueError(f"X has {d} features, but Alignment is expecting {schema.n_features} features as input")
         labels = None
-        entries = list(hidden) if isinstance(hidden, Ragged) or is_list(hidden) else hidden
+        given = list(hidden) if isinstance(hidden, Ragged) or is_list(hidden) else hidden
         if y is not None:
             labels, links = _split(y, n)
-            entries = _join(entries, links)
-        known = read_known(entries, tables)
+            given = _join(given, links)
+        known = read_known(given, tables)
         if labels is not None:
             wrong = np.flatnonzero((labels == 0) & known.is_known)
             for i in wrong.tolist():
@@ -141,18 +141,16 @@ def _matchings(n_source: int, n_target: int) -> list[Array]:
 
 def _split(y: Any, n: int) -> tuple[Array, list[Any]]:
     """Split y into labels (0 for −1) and links; an entry that is `Links` has the label 1."""
-    if y is None or isinstance(y, str | bytes | dict) or not is_list(y):
-        raise ValueError(f"y must be a list of 1 (parallel), -1 (not parallel) or tacit.Links, got {shorten(y)}")
-    entries = list(y)
-    if len(entries) != n:
-        raise ValueError(f"X has {n} sentence pairs, but y has {len(entries)} labels; give one per sentence pair")
+    listed = entries("y", y, "a list of 1 (parallel), -1 (not parallel) or tacit.Links")
+    if len(listed) != n:
+        raise ValueError(f"X has {n} sentence pairs, but y has {len(listed)} labels; give one per sentence pair")
     labels = np.zeros(n, dtype=np.int64)
-    for i, entry in enumerate(entries):
+    for i, entry in enumerate(listed):
         is_number = isinstance(entry, int | float | np.number) and not isinstance(entry, bool)
         if not isinstance(entry, Links) and not (is_number and entry in (-1, 1)):
             raise ValueError(f"y[{i}] must be 1 (parallel), -1 (not parallel) or tacit.Links, got {shorten(entry)}")
         labels[i] = isinstance(entry, Links) or entry == 1
-    return labels, [entry if isinstance(entry, Links) else None for entry in entries]
+    return labels, [entry if isinstance(entry, Links) else None for entry in listed]
 
 
 def _join(hidden: Any, links: list[Any]) -> Any:

@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 
 from tacit.data.arrays import Array, locate
 from tacit.data.labels import is_missing
-from tacit.data.parameters import is_list, is_whole, shorten
+from tacit.data.parameters import entries, is_list, is_whole
 from tacit.data.ragged import Ragged, read_ragged
 from tacit.text.alignment.links import MAX_WORDS, Links
 
@@ -110,19 +110,15 @@ def read_known(given: Any, tables: PairTables) -> KnownLinks:
     n = len(tables.shapes)
     if isinstance(given, KnownLinks):
         return given
-    if given is not None and (isinstance(given, str | bytes | dict) or not is_list(given)):
-        raise ValueError(f"hidden must be a list of links, None where unknown; got {shorten(given)}")
-    entries = [None] * n if given is None else list(given)
-    if len(entries) != n:
-        raise ValueError(
-            f"hidden has {len(entries)} entries for {n} sentence pairs; give one per pair, None if unknown"
-        )
+    listed = [None] * n if given is None else entries("hidden", given, "a list of links, None where unknown")
+    if len(listed) != n:
+        raise ValueError(f"hidden has {len(listed)} entries for {n} sentence pairs; give one per pair, None if unknown")
     is_known = np.zeros(n, dtype=bool)
     is_sure, is_possible = np.zeros((2, tables.bases[-1]), dtype=bool)
     most, is_open = np.zeros(n), np.zeros(n, dtype=bool)
     has_row = np.zeros(tables.bases[-1], dtype=bool)
     has_row[tables.slots] = True
-    for i, entry in enumerate(entries):
+    for i, entry in enumerate(listed):
         if is_unknown(entry):
             continue
         try:

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.data.parameters import has_length, is_list, shorten
+from tacit.data.parameters import entries, has_length, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.reading import MAX_BYTES
 from tacit.data.specs import check_parameters, estimator, parameter, switch, whole
@@ -98,10 +98,8 @@ def read_documents(X: Any) -> list[list[str]]:
     >>> read_documents(["One. Two? Three", ["as it is"]])
     [['One.', 'Two?', 'Three'], ['as it is']]
     """
-    if isinstance(X, str | bytes | dict) or not is_list(X):
-        raise ValueError(f"documents must be a list of texts or of lists of sentences, got {shorten(X)}")
     found = []
-    for i, given in enumerate(X):
+    for i, given in enumerate(entries("documents", X, "a list of texts or of lists of sentences")):
         if isinstance(given, str):
             found.append(find_sentences(given, f"document {i}")[0])
         elif has_length(given) and not isinstance(given, bytes | dict) and all(isinstance(s, str) for s in given):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tacit.solvers import Bundle, FrankWolfe, Subgradient
 
 OPTIMUM = 25.2932  # liblinear, tol 1e-6
 C = 100
+SLOW = "tacit, Subgradient()"
 
 
 def run() -> Page:
@@ -30,19 +32,22 @@ def run() -> Page:
             Multiclass(fit_intercept=False), C=C, solver=Bundle(proximal=False)
         ),
         "tacit, FrankWolfe()": StructuredSVM(Multiclass(fit_intercept=False), C=C, solver=FrankWolfe()),
-        "tacit, Subgradient()": StructuredSVM(Multiclass(fit_intercept=False), C=C, solver=Subgradient()),
+        SLOW: StructuredSVM(Multiclass(fit_intercept=False), C=C, solver=Subgradient()),
     }
     if importlib.util.find_spec("pystruct") is not None:
         learners["pystruct, OneSlack"] = _Pystruct()
     page = Page(
         "Digits: time to a certified 0.1 %",
         f"`load_digits()/16` with a column of ones, 0/1 loss, ½‖W‖² + ({C}/1797) Σ ξ; the optimum is {OPTIMUM} "
-        "(liblinear, tol 1e-6). One BLAS thread. Must reach: at most 3 × liblinear (aim 1 ×), within 0.1 %, "
-        "objective ≥ optimum ≥ bound.",
+        "(liblinear, tol 1e-6). CPU time, one BLAS thread. Must reach: at most 1.6 × liblinear (aim 1 ×), within "
+        "0.1 %, objective ≥ optimum ≥ bound.",
         ["solver", "ms (lowest / median)", "× liblinear", "steps", "objective", "bound", "above the optimum"],
     )
     with threadpool_limits(1):
-        seconds = interleave({name: lambda m=model: m.fit(X, y) for name, model in learners.items()}, rounds=10)
+        calls = {name: lambda m=model: m.fit(X, y) for name, model in learners.items()}
+        slow = {SLOW: calls.pop(SLOW)}
+        seconds = interleave(calls, 40, time.process_time) | interleave(slow, 2, time.process_time)
+        page.notes.append(_roofline(X, learners["tacit, Bundle()"].n_iter_, min(seconds[peer])))
     task = _objective(X, y)
     for name, model in learners.items():
         ours = hasattr(model, "bound_")
@@ -68,6 +73,22 @@ def run() -> Page:
             "takes 30 × liblinear to 0.1 %, its Frank–Wolfe 440 ×."
         )
     return page
+
+
+def _roofline(X: Any, passes: int, peer: float) -> str:
+    """The time of the bare arithmetic of all passes, beside the machine's peak."""
+    W, columns = np.random.default_rng(0).standard_normal((10, X.shape[1])), np.ascontiguousarray(X.T)
+    square = np.random.default_rng(0).standard_normal((500, 500))
+    calls = {"product": lambda: W @ columns, "reading": lambda: columns.sum(), "peak": lambda: square @ square}
+    best = {name: min(times) for name, times in interleave(calls, 200).items()}
+    rate, peak = 2 * W.size * len(X) / best["product"] / 1e9, 2 * 500**3 / best["peak"] / 1e9
+    return (
+        f"Bound: a pass of Bundle is a product of {X.shape[1]} × 10 weights with {len(X)} rows, which takes "
+        f"{1e3 * best['product']:.3f} ms here ({rate:.0f} of {peak:.0f} Gflop/s of a large product; reading the rows "
+        f"alone takes {1e3 * best['reading']:.3f} ms). {passes} passes are {1e3 * passes * best['product']:.1f} ms, "
+        f"{passes * best['product'] / peer:.2f} × liblinear, before labels are compared and rows are summed. "
+        "To come near 1 × takes fewer passes, not faster ones."
+    )
 
 
 class _Pystruct:

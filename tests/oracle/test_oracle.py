@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from tacit import Ragged
+from tacit import Ragged, testing
 from tacit.oracle import CapabilityError, LossTable, Oracle, Task, require
 from tacit.oracle.capabilities import LearnsOnline
 from tacit.penalties import Quadratic
@@ -243,3 +243,17 @@ def test_unlabelled_samples_cannot_be_imputed_or_compared():
     for call in (lambda: oracle.impute(w), lambda: oracle.predict_augmented(w), lambda: oracle.loss(np.zeros(3, int))):
         with pytest.raises(ValueError, match="labels"):
             call()
+
+
+def test_differences_refuse_codes_that_stand_for_no_output() -> None:
+    oracle = testing.example_task(Candidates(), seed=0).oracle
+    target, ones = oracle.impute(np.zeros(oracle.n_params)).code, np.ones(oracle.n_samples)
+    rival = oracle.predict_augmented(np.ones(oracle.n_params)).code
+    expected = oracle.features(rival, ones) - oracle.features(target, ones)
+    np.testing.assert_allclose(oracle.difference(rival, target, ones), expected, atol=1e-12)
+    for wrong in (np.full_like(target, -5), np.full(target.size, 10**6)):
+        with pytest.raises(ValueError, match="outputs"):
+            oracle.difference(wrong, target, ones)
+        assert not oracle.difference(wrong, target, 0 * ones).any()
+    with pytest.raises(ValueError, match="one integer"):
+        oracle.difference(rival[:-1], target, ones)

@@ -25,9 +25,33 @@ def split_codes(code: Array, sizes: Array, n_labels: int, has_hidden: bool, labe
     for i in range(code.size):
         if code[i] < 0 or code[i] >= (sizes[i] * n_labels if has_hidden else n_labels):
             return i
-        state[i] = code[i] // n_labels
+        state[i] = code[i] // n_labels if has_hidden else 0
         label[i] = code[i] - state[i] * n_labels
     return -1
+
+
+@kernel
+def pair_cells(
+    code: Array, target: Array, sizes: Array, firsts: Array, n_labels: int, has_hidden: bool, coef: Array, label: Array,
+    state: Array, signed: Array,
+) -> int:  # fmt: skip
+    """Fill the cells of code, with coef, and of target, with −coef, one after the other, where coef is not 0.
+
+    States are counted over all samples. Returns how many cells these are, −1 if a code stands for no output.
+    """
+    size = 0
+    for i in range(coef.size):
+        if coef[i] == 0.0:
+            continue
+        for side in range(2):
+            cell = code[i] if side == 0 else target[i]
+            if cell < 0 or cell >= (sizes[i] * n_labels if has_hidden else n_labels):
+                return -1
+            own = cell // n_labels if has_hidden else 0
+            label[size], state[size] = cell - own * n_labels, firsts[i] + own
+            signed[size] = coef[i] if side == 0 else -coef[i]
+            size += 1
+    return size
 
 
 @kernel

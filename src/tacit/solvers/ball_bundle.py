@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
+from tacit.oracle import Plane
 from tacit.penalties import Quadratic
-from tacit.solvers.bundle import overflow_error
+from tacit.solvers.bundle import BundleState
 from tacit.solvers.quasi_newton import Function
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
@@ -69,19 +70,21 @@ def minimise_in_ball(
     >>> minimise_in_ball(risk, np.zeros(1), 4.0, gap=1e-9).w, minimise_in_ball(risk, np.zeros(1), gap=1e-9).w
     (array([2.]), array([3.]))
     """
-    planes = _Planes(centre.size)
+    planes = BundleState(centre.size)
     w, best, bound = centre, (centre, np.inf), -np.inf
     kappa, first = 0.0, np.inf
     evaluations = unchanged = lost = 0
     for evaluations in range(1, max_iter + 1):
         value, slope = risk(w)
-        is_new = planes.add(slope, value - float(slope @ w))
+        n_planes = len(planes.codes)
+        planes.add_if_new(w, Plane(slope, value - float(slope @ w)), Quadratic())
+        is_new = len(planes.codes) > n_planes
         objective, before = 0.5 * float(w @ w) + value, (best[1], bound)
         if evaluations == 1:
             first, square = objective, min(square, _widest(objective, slope))
         if objective < best[1]:
             best = w, objective
-        w, kappa, lower, is_lost = planes.minimise(centre, square, kappa, best[1], bound)
+        w, kappa, lower, is_lost = _minimise_model(planes, centre, square, kappa, best[1], bound)
         bound = max(bound, lower)
         if best[1] - bound <= max(gap, share * (first - best[1])) or first - bound < needed:
             break
@@ -99,78 +102,45 @@ def _widest(objective: float, slope: Array) -> float:
     return float(np.square(MAX_ROUNDING * abs(objective) / steepness)) if steepness > 0 else np.inf
 
 
-class _Planes:
-    """The cutting-plane model."""
+def _minimise_model(
+    planes: BundleState, centre: Array, square: float, kappa: float, top: float, bound: float
+) -> tuple[Array, float, float, bool]:
+    """The minimiser of the model in the ball, its multiplier, a lower bound on the objective in the ball, and whether
+    the minimiser was lost: no multiplier puts it on the rim. Planes that carried no weight for long are dropped."""
 
-    def __init__(self, d: int) -> None:
-        self.slopes, self.offsets, self.gram = np.empty((0, d)), np.empty(0), np.empty((0, 0))
-        self.ages = np.empty(0, dtype=np.int64)
-
-    def add(self, slope: Array, offset: float) -> bool:
-        """Add a plane unless the model has the same one already; returns whether it was new."""
-        if not np.isfinite(slope @ slope):
-            raise overflow_error()
-        if ((self.offsets == offset) & (self.slopes == slope).all(axis=1)).any():
-            return False
-        keep = self.ages < DROP_AFTER
-        if not keep.all():
-            self.slopes, self.offsets, self.gram = self.slopes[keep], self.offsets[keep], self.gram[np.ix_(keep, keep)]
-            self.ages = self.ages[keep]
-        self.slopes = np.vstack([self.slopes, slope])
-        products = self.slopes @ slope
-        m = products.size
-        gram = np.empty((m, m))
-        gram[:-1, :-1] = self.gram
-        gram[-1] = gram[:, -1] = products
-        self.gram = gram
-        self.offsets = np.append(self.offsets, offset)
-        self.ages = np.append(self.ages, 0)
-        return True
-
-    def minimise(
-        self, centre: Array, square: float, kappa: float, top: float, bound: float
-    ) -> tuple[Array, float, float, bool]:
-        """The minimiser of the model in the ball, its multiplier, a lower bound on the objective in the ball, and
-        whether the minimiser was lost: no multiplier puts it on the rim."""
-        free = self._solve(centre, 0.0, top, bound)
-        if float(np.sum((free[0] - centre) ** 2)) <= square * (1 + 1e-9):
-            return *self._answer(free, 0.0, centre, square), False
-        low, high = 0.0, max(kappa, 1e-3)
-        # w − centre = −(slope + centre)/(1 + κ), so this κ is enough whatever planes are chosen
-        enough = (np.sqrt(self.gram.diagonal().max()) + np.linalg.norm(centre)) / np.sqrt(square)
-        while float(np.sum((self._solve(centre, high, top, bound)[0] - centre) ** 2)) > square and high < enough:
-            low, high = high, 4 * high
-        found, kappa, is_lost = free, high, True
-        for _ in range(MAX_HALVINGS):
-            kappa = 0.5 * (low + high)
-            found = self._solve(centre, kappa, top, bound)
-            away = float(np.sum((found[0] - centre) ** 2))
-            is_lost = not 0.9 * square <= away <= square * (1 + 1e-9)
-            if not is_lost or high - low <= MULTIPLIER_PRECISION * high:
-                break
-            low, high = (kappa, high) if away > square else (low, kappa)
-        return *self._answer(found, kappa, centre, square), is_lost
-
-    def _solve(self, centre: Array, kappa: float, top: float, bound: float) -> tuple[Array, Array]:
+    def solve(kappa: float) -> tuple[Array, Array]:
         penalty = Quadratic(pull=kappa, centre=centre)
-        gains = penalty.dual_offsets(self.slopes, self.offsets)
+        gains = penalty.dual_offsets(planes.slopes, planes.offsets)
         floor = float(gains.min())
         tolerance = 0.05 * (top - bound) if np.isfinite(bound) else 0.05 * abs(top)
-        gram, size = self.gram / penalty.stiffness, max(top - floor, 1e-12)
+        gram, size = planes.gram / penalty.stiffness, max(top - floor, 1e-12)
         alpha = maximise_on_simplex(
-            self.slopes, penalty.dual_scale, gram, gains - floor, size, max(tolerance, 1e-13 * size)
+            planes.slopes, penalty.dual_scale, gram, gains - floor, size, max(tolerance, 1e-13 * size)
         )
-        return penalty.primal(alpha @ self.slopes), alpha
+        return penalty.primal(alpha @ planes.slopes), alpha
 
-    def _answer(
-        self, found: tuple[Array, Array], kappa: float, centre: Array, square: float
-    ) -> tuple[Array, float, float]:
-        w, alpha = found
-        self.ages = np.where(alpha > 1e-14, 0, self.ages + 1)
-        lower = 0.5 * float(w @ w) + float(alpha @ (self.slopes @ w + self.offsets))
-        if kappa:
-            lower += 0.5 * kappa * (float(np.sum((w - centre) ** 2)) - square)
-        away = float(np.sqrt(np.sum((w - centre) ** 2)))
-        if away**2 > square:
-            w = centre + np.sqrt(square) / away * (w - centre)
-        return w, kappa, lower
+    def away(found: tuple[Array, Array]) -> float:
+        return float(np.sum((found[0] - centre) ** 2))
+
+    low, high, is_lost = 0.0, max(kappa, 1e-3), False
+    kappa, found = 0.0, solve(0.0)
+    if away(found) > square * (1 + 1e-9):
+        # w − centre = −(slope + centre)/(1 + κ), so this κ is enough whatever planes are chosen
+        enough = (np.sqrt(planes.gram.diagonal().max()) + np.linalg.norm(centre)) / np.sqrt(square)
+        while away(solve(high)) > square and high < enough:
+            low, high = high, 4 * high
+        for _ in range(MAX_HALVINGS):
+            kappa = 0.5 * (low + high)
+            found = solve(kappa)
+            is_lost = not 0.9 * square <= away(found) <= square * (1 + 1e-9)
+            if not is_lost or high - low <= MULTIPLIER_PRECISION * high:
+                break
+            low, high = (kappa, high) if away(found) > square else (low, kappa)
+    w, alpha = found
+    lower = 0.5 * float(w @ w) + float(alpha @ (planes.slopes @ w + planes.offsets))
+    if kappa:
+        lower += 0.5 * kappa * (away(found) - square)
+    if away(found) > square:
+        w = centre + np.sqrt(square / away(found)) * (w - centre)
+    planes.drop(alpha, DROP_AFTER)
+    return w, kappa, lower, is_lost

@@ -26,9 +26,6 @@ MAX_GAP_SHARE = 0.5
 UNIFORM_SHARE = 0.1
 """With gap sampling, this share of the visits goes to blocks chosen uniformly, since the known gaps are old."""
 
-MAX_CODES = 5
-"""How many codes of certificates are kept, for warm starts."""
-
 MAX_NUMBERS = 1 << 24
 """Numbers in the planes of all blocks together (128 MB) above which blocks become larger than one sample."""
 
@@ -221,11 +218,12 @@ class FrankWolfeState(State):
         self.record_point(task, w, code, plane, dual)
         return code
 
-    def record_point(self, task: Task, w: Array, code: Array, plane: Plane, dual: Any = None) -> None:
-        """Keep the code, and ``w`` with its dual variables if its objective is the best so far."""
-        self.codes = (*self.codes, code)[-MAX_CODES:]
-        if self.record(w.copy(), task.penalty.value(w) + plane.value(w), plane.excess):
+    def record_point(self, task: Task, w: Array, code: Array, plane: Plane, dual: Any = None) -> bool:
+        """Keep the dual variables with the point."""
+        is_best = super().record_point(task, w.copy(), code, plane)
+        if is_best:
             self.best_dual = dual.copy() if dual is not None and dual.has_variables else None
+        return is_best
 
 
 class BlockPlanes(Dual):

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from tacit.data.arrays import Array
 from tacit.data.parameters import is_not_negative, number, shorten, whole_number
 from tacit.data.specs import check_parameters
-from tacit.oracle import Oracle, Task, checksum
+from tacit.oracle import Oracle, Plane, Task, checksum
 from tacit.oracle.contracts import Need
 from tacit.penalties import Penalty
 from tacit.runtime import Status, run
@@ -96,6 +96,9 @@ class WarmStart(NamedTuple):
     dual: Mapping[str, Array] | None = None
 
 
+MAX_CODES = 5
+"""How many codes of certificates a solver without planes keeps for warm starts."""
+
 MAX_IDLE_STEPS = 300
 """After this many steps without progress a solver is stuck."""
 
@@ -141,6 +144,11 @@ class State:
             return False
         self.best, self.excess = (w, objective), excess
         return True
+
+    def record_point(self, task: Task, w: Array, code: Array, plane: Plane) -> bool:
+        """Keep the code for warm starts, and ``w`` as `record` does, with its objective by the plane there."""
+        self.codes = (*self.codes, code)[-MAX_CODES:]
+        return self.record(w, task.penalty.value(w) + plane.value(w), plane.excess)
 
     @property
     def n_planes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -27,9 +27,6 @@ WARM_START_PASSES = 10
 
 BATCH_SIZE = 32
 """Samples per mini-batch, unless the caller says otherwise."""
-
-MAX_CODES = 5
-"""How many codes of certificates are kept, for warm starts."""
 
 
 @storable
@@ -161,8 +158,3 @@ class SubgradientState(State):
         self.certified = self.passes
         growth = ONLINE_GROWTH if _can_learn_online(task) else CERTIFICATE_GROWTH
         self.next_certificate = max(self.passes + 1, math.ceil(growth * self.passes))
-
-    def record_point(self, task: Task, w: Array, code: Array, plane: Any) -> None:
-        """Keep the code, and ``w`` if its objective is the best so far."""
-        self.codes = (*self.codes, code)[-MAX_CODES:]
-        self.record(w, task.penalty.value(w) + plane.value(w), plane.excess)

@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import block_diag
 
 from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
@@ -33,7 +32,7 @@ RESTARTS, MAX_SWEEPS, MAX_OFFERED = 12, 150, 4
 """Random starts of the decomposition, its sweeps at most, and how many of the best are returned."""
 MAX_CONTEXT_LENGTH, CONTEXTS_PER_SYMBOL = 3, 5
 """The largest length of contexts, and their number per symbol or state, whichever are more."""
-MAX_STEPS, MIN_RELATIVE_FALL = 15, 1e-3
+MAX_STEPS, MIN_RELATIVE_FALL = 15, 3e-3
 """Steps at most, and the relative fall of the squared error below which they end."""
 UNIFORM_SHARE = 1e-4
 """Share of the uniform distribution in every row, before and after the fit: the gradient at zero is zero."""
@@ -267,9 +266,11 @@ def match(windows: Windows, leaving: Array, emission: Array) -> tuple[Array, Arr
         gap = windows.observed - values
         misfit = float((gap**2).sum())
         roots = np.sqrt(moves), np.sqrt(emissions)
-        chain = block_diag(*(_by_roots(row) for part in roots for row in part))[np.ix_(free, free)]
         steep = slopes[free]
-        gram, pull = chain @ (steep @ steep.T) @ chain.T, chain @ (steep @ gap.ravel())
+        products = np.zeros((len(slopes), len(slopes) + 1))  # inner products of slopes, and with the gap
+        products[free[:, None], free], products[free, -1] = steep @ steep.T, steep @ gap.ravel()
+        half = _by_roots(roots, products)[free]
+        gram, pull = _by_roots(roots, half[:, :-1].T)[free], half[:, -1]
         found = None
         while found is None and damping < 1e6:
             ridge = damping * (np.diag(gram) + 1e-2 * np.trace(gram) / free.size + 1e-300)
@@ -354,9 +355,13 @@ def _slopes(side: Contexts, first: Array, by_first: Array, matrix: Array, emissi
     return vectors, slopes
 
 
-def _by_roots(roots: Array) -> Array:
-    """Slopes of a distribution by its square roots."""
-    return np.asarray(2 * roots[:, None] * (np.eye(roots.size) - roots**2))
+def _by_roots(roots: tuple[Array, Array], slopes: Array) -> Array:
+    """Slopes by the square roots of distributions, the rows of both tables, from those by their entries."""
+    found = []
+    for root, part in zip(roots, np.split(slopes, [roots[0].size]), strict=True):
+        rows = part.reshape(*root.shape, -1)
+        found.append((2 * root[..., None] * (rows - np.square(root)[:, None] @ rows)).reshape(part.shape))
+    return np.concatenate(found)
 
 
 def _step(roots: Array, change: Array) -> Array:

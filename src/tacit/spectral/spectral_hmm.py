@@ -223,7 +223,7 @@ def _most_visited_first(parameters: Parameters, counts: Expected) -> Parameters:
 
 def _by_likelihood(tree: PrefixTree, starts: list[tuple[Parameters, float]]) -> list[tuple[Parameters, float]]:
     """The HMMs, by falling likelihood of the strings."""
-    values = [expect(tree, start).log_likelihood for start, _ in starts]
+    values = [expect(tree, start, counting=False).log_likelihood for start, _ in starts]
     return [starts[i] for i in np.argsort(values, kind="stable")[::-1]]
 
 

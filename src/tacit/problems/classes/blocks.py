@@ -19,6 +19,7 @@ from tacit.data.parameters import shorten
 from tacit.data.table import Table, lend
 from tacit.oracle import EnumerableOracle, Schema
 from tacit.oracle.capabilities import KeepsDual
+from tacit.oracle.cells import one_coef_each, pair_cells, take_rows
 from tacit.problems.classes.dual import ClassDual
 from tacit.problems.row_sums import sum_rows
 
@@ -169,6 +170,20 @@ class ClassBlocks(EnumerableOracle):
     def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
         firsts = self.offsets[:-1] if rows is None else self.offsets[:-1][rows]
         return self.sum_cells(labels, firsts + states, coef)
+
+    def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
+        """See `tacit.oracle.capabilities.SumsDifferences`: each row is read for both outputs at once."""
+        n, has_hidden = self._count(rows), self.has_hidden
+        code, target = (np.asarray(codes, dtype=np.int64) for codes in (code, target))
+        if code.shape != (n,) or target.shape != (n,):
+            raise ValueError(f"code and target must have one integer per sample ({n})")
+        sizes, firsts = take_rows(self._sizes, rows), take_rows(self.offsets[:-1], rows)
+        label, state, signed = np.empty(2 * n, np.int64), np.empty(2 * n, np.int64), np.empty(2 * n)
+        coef = one_coef_each(coef, n)
+        size = pair_cells(code, target, sizes, firsts, self.n_labels, has_hidden, coef, label, state, signed)
+        if size < 0:
+            raise ValueError("code and target must stand for outputs of the samples whose coefficient is not 0")
+        return self.sum_cells(label[:size], state[:size], signed[:size])
 
     def sum_cells(self, labels: Array, absolute: Array, coef: Array) -> Array:
         """Σ coef Ψ(cell) over any cells, their states counted over all samples."""

@@ -61,7 +61,7 @@ def hole(value, dtype=float):
         (Candidates(), [*BAGS[:2], []], [0, 1, 1], "bag 2 has 0 candidates"),
         (Candidates(), [*BAGS[:2], [[1.0]]], [0, 1, 1], "bag 2 has rows of 1 numbers, bag 0 has rows of 2"),
         (Candidates(), [*BAGS[:2], [[1.0, np.nan]]], [0, 1, 1], "nan in bag 2, candidate 0, feature 1"),
-        (Candidates(), [[1.0], [2.0]], [0, 1], "a candidate is a vector"),
+        (Candidates(), [[1.0], [2.0]], [0, 1], "candidate must be a vector"),
         (Candidates(), BAGS, [0, 1], "X has 3 samples, y has 2 labels"),
         (Candidates(), BAGS, [0, 1, 0], "hidden"),
     ],

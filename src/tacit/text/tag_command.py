@@ -357,7 +357,9 @@ def _entity_table(scores: Any) -> Table:
     columns += [Column(name, True) for name in ("true", "predicted", "right", "precision", "recall", "F1")]
     rows = [(own.kind, *own[1:], own.precision, own.recall, own.f1) for own in (scores.overall, *scores.by_kind)]
     return Table(
-        columns, rows, f"An entity is right if all of its words and its type are. Mean F1: {scores.macro_f1:.3f}."
+        columns,
+        rows,
+        f"Entities: one is right if all of its words and its type are. Mean F1 of types: {scores.macro_f1:.3f}.",
     )
 
 

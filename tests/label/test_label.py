@@ -126,6 +126,14 @@ def test_a_line_that_was_cut_off_is_passed_over(tmp_path):
     assert list(journal.read()) == ["x", "z"]
 
 
+def test_lines_that_are_not_objects_are_passed_over(tmp_path):
+    journal = Journal(tmp_path / "a.jsonl", "t")
+    journal.append(Entry("x", "answer", 1))
+    (tmp_path / "a.jsonl").write_bytes((tmp_path / "a.jsonl").read_bytes() + b"\n\n[1]\n{unfinished\n\xff\n")
+    journal.append(Entry("y", "answer", 2))
+    assert [entry.item for entry in journal.entries()] == ["x", "y"]
+
+
 def test_a_journal_of_another_task_is_refused(tmp_path):
     Journal(tmp_path / "a.jsonl", "t").append(Entry("x", "answer", 1))
     with pytest.raises(ValueError, match="another --out"):

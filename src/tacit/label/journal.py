@@ -103,6 +103,8 @@ class Journal:
 
 def _parse(line: bytes) -> dict[str, Any] | None:
     """The object of a line; None for a line that was not finished."""
+    if not line.startswith(b"{"):
+        return None  # without the cost of an exception: a damaged file may have millions of such lines
     try:
         content = json.loads(line)
     except (ValueError, RecursionError):

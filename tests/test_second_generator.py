@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from tacit import BagClassifier, LatentSVM, Ragged, StructuredSVM, apps, plot
+from tacit import BagClassifier, HiddenCRF, LatentSVM, Ragged, StructuredSVM, apps, load, plot
 from tacit.bags.combination import Combination
 from tacit.data import arrays
 from tacit.data.graphs import Graphs
@@ -20,7 +20,7 @@ from tacit.label.session import Session
 from tacit.label.tags import Tags
 from tacit.oracle import Schema
 from tacit.plot import canvas
-from tacit.problems import Chain, PerSample, Transcript, Tree, rotations
+from tacit.problems import Chain, PerSample, Sentences, Transcript, Tree, rotations
 from tacit.problems.rotation import Rotations
 from tacit.ranking import GlobalRanker
 from tacit.signals import Word, format_ctm, format_textgrid
@@ -29,6 +29,7 @@ from tacit.testing.learner_checks import make_samples
 from tacit.text.parsing.grammar import check_grammar
 from tacit.text.parsing.problem import read_facts
 from tacit.vision.box_formats import read_table
+from tacit.vision.regions.labels import weak_labels
 from tacit.vision.regions.working_size import enlarge_labels
 from tests.replay.changes import Changer
 from tests.replay.programs import HOOK
@@ -286,3 +287,28 @@ def test_a_changed_argument_is_the_same_every_time(tmp_path):
     first, again = (Changer(np.random.default_rng(3), tmp_path).change(np.arange(6.0)) for _ in range(2))
     assert type(first) is type(again)
     assert repr(first) == repr(again)
+
+
+@pytest.mark.parametrize("curve", [1.5, "ab", ([1.0], [0.5, 0.2]), ([1.0], None), [[1.0], [sparse.eye(2)]]])
+def test_curves_that_are_not_precision_and_recall_are_refused(curve):
+    with pytest.raises(ValueError, match="curves"):
+        plot.precision_recall({"a ranker": curve})
+
+
+def test_what_is_not_an_automaton_or_a_rate_or_graphs_is_refused():
+    with pytest.raises(TypeError, match="WeightedAutomaton"):
+        WeightedAutomaton([1.0], [[[0.5]]], [0.5]).equivalent([[]])
+    with pytest.raises(TypeError, match="RegionGraphs"):
+        weak_labels(slice(None), masks=[None])
+
+
+def test_known_states_and_sentences_are_read_whatever_their_type(tmp_path):
+    tree = "(S (NP (N a)) (V b))"
+    with pytest.raises(ValueError, match="hidden"):
+        HiddenCRF(Tree(states=2), max_iter=1, verbose=0).fit(["a/N b/V"], [tree], hidden=np.uint8(2))
+    X, y, hidden = make_samples(Sentences(1))
+    known = [np.asarray(own, dtype=np.uint64) for own in hidden]
+    LatentSVM(Sentences(1), C=np.longdouble(1.5), max_iter=1, verbose=0, tol=1.0).fit(X, y, hidden=known).save(
+        tmp_path / "m"
+    )
+    assert load(tmp_path / "m").C == 1.5

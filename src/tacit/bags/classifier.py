@@ -18,7 +18,7 @@ from tacit.bags.whole_bags import KINDS, ForestModel, KernelModel, fit_forest, f
 from tacit.bags.witness_models import CS, KERNELS, Grid, WitnessModel, fit_witness_model
 from tacit.data.arrays import Array
 from tacit.data.labels import find_labels, kind_of_label, read_classes, read_labels
-from tacit.data.parameters import is_whole, random_numbers, shorten
+from tacit.data.parameters import has_length, is_whole, random_numbers, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.specs import choice, either, estimator, instance, parameter, positive, switch
 from tacit.learners.application import Application
@@ -209,6 +209,8 @@ class BagClassifier(ClassifierMixin, Application):  # type: ignore[misc]
         given = table.labels if y is None else labels_of_rows(y, table)
         if given is None:
             raise ValueError("y must be given, or label= must name the column of a data frame that holds it")
+        if not has_length(given) or len(given) != len(table.bags):
+            raise ValueError(f"y must have a label for each of {len(table.bags)} bags, got {shorten(given)}")
         return float(super().score(table.bags, given, sample_weight))
 
     def check_learned(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import shorten, whole_number
+from tacit.data.parameters import numbers, shorten, whole_number
 from tacit.plot.canvas import BLUE, GREEN, GREY, INK, ORANGE, add_legend, by_name, plain_axes, pyplot
 
 MAX_SHOWN = 40
@@ -31,11 +31,23 @@ def precision_recall(curves: Mapping[str, Any], ax: Any = None) -> Any:
     if not isinstance(curves, Mapping) or not curves:
         raise ValueError(f"curves must be a dict of (precision, recall) by ranker, got {shorten(curves)}")
     ax = plain_axes(ax)
-    for name, (precision, recall), color in by_name(curves):
+    for name, pair, color in by_name(curves):
+        precision, recall = _read_curve(name, pair)
         ax.plot(recall, precision, color=color, lw=1.8, label=name)
     ax.set(xlabel="recall", ylabel="precision", title="Precision and recall down the ranking", ylim=(0, None))
     add_legend(ax, curves)
     return ax
+
+
+def _read_curve(name: Any, pair: Any) -> Array:
+    """Precision and recall at each rank, as two rows."""
+    found = [numbers(f"curves[{shorten(name)}]", own) for own in pair] if isinstance(pair, tuple | list) else []
+    if len(found) != 2 or found[0].ndim != 1 or found[0].shape != found[1].shape:
+        raise ValueError(
+            f"curves[{shorten(name)}] must be (precision, recall), two vectors of one length, as "
+            f"tacit.ranking.measures.precision_recall returns them; got {shorten(pair)}"
+        )
+    return np.stack(found)
 
 
 def class_weights(ranker: Any, names: Sequence[str] | None = None, ax: Any = None) -> Any:

@@ -149,7 +149,7 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.generic):
-        return value.item()
+        return float(value) if isinstance(value, np.floating) else value.item()  # longdouble.item() is a longdouble
     if isinstance(value, np.random.RandomState):
         return None
     if hasattr(value, "to_numpy"):

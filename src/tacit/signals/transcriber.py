@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import has_length, shorten
+from tacit.data.parameters import has_length, is_positive, number, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.specs import estimator, instance, parameter, positive, switch, whole
 from tacit.learners import LatentSVM
@@ -167,7 +167,7 @@ class Transcriber(Application):
 
     def _read(self, signals: Any, rate: float, groups: Any) -> Ragged:
         check_is_fitted(self)
-        if float(rate) != self.rate_:
+        if number("rate", rate, "a number above 0", is_positive) != self.rate_:
             raise ValueError(
                 f"the recordings have {shorten(rate)} samples per second, but the model learned from {self.rate_:g}; "
                 "resample them"

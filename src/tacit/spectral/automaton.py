@@ -231,6 +231,8 @@ class WeightedAutomaton:
         They are compared on strings whose vectors span both; equality there implies equality on all strings. ``tol`` is
         relative to the largest value there.
         """
+        if not isinstance(other, WeightedAutomaton):
+            raise TypeError(f"other must be a WeightedAutomaton, got {shorten(other)}")
         if set(self.symbols.tolist()) != set(other.symbols.tolist()):
             return False
         order = encode([self.symbols], other.symbols).values

@@ -53,7 +53,7 @@ def found_windows(
     boxes = _boxes_of(bags)
     if not isinstance(models, Mapping) or not models:
         raise ValueError(f"models must be a dict of at least one fitted learner, got {shorten(models)}")
-    _check_samples(samples, len(bags))
+    samples = _read_samples(samples, len(bags))
     rows = [(i, name) for i in samples for name in models]
     heights = [0.25 + 2.3 * np.shape(images[i])[0] / np.shape(images[i])[1] for i, _ in rows]
     figure, axes = axes_grid(len(rows), 3, (7.2, sum(heights)), height_ratios=heights)
@@ -99,7 +99,7 @@ def window_chances(
     windows = _boxes_of(bags)
     if not isinstance(chances, Ragged) or not np.array_equal(chances.offsets, bags.offsets):
         raise ValueError("chances must have one probability for every candidate of the bags")
-    _check_samples(samples, len(bags))
+    samples = _read_samples(samples, len(bags))
     heights = [0.25 + 2.6 * np.shape(images[i])[0] / np.shape(images[i])[1] for i in samples]
     figure, axes = axes_grid(len(samples), 2, (5.6, sum(heights)), height_ratios=heights)
     for i, (left, right) in zip(samples, axes, strict=True):
@@ -126,10 +126,11 @@ def _boxes_of(bags: Ragged) -> Array:
     return bags.boxes
 
 
-def _check_samples(samples: Sequence[int], n: int) -> None:
+def _read_samples(samples: Any, n: int) -> list[Any]:
     listed = entries("samples", samples, f"a list of numbers from 0 to {n - 1}")
     if not listed or not all(is_whole(i) and 0 <= i < n for i in listed):
         raise ValueError(f"samples must be at least one of 0 to {n - 1}, got {shorten(listed)}")
+    return listed
 
 
 def _count(values: Any) -> str:

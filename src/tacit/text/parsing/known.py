@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
+from tacit.data.parameters import entries, even_table
 from tacit.text.parsing.brackets import Node, count_words, list_leaves, parse_tree
 from tacit.text.parsing.grammar import GLUE, JOIN, PART, TAG
 
@@ -131,14 +132,14 @@ def read_true_trees(y: Any, words: Sequence[Sequence[str]], tags: Sequence[Seque
 
 def read_states(hidden: Any, starts: Array, n_states: int) -> Array:
     """Known states, one per node, −1 where unknown; None stands for a sentence without any."""
-    given = list(hidden)
+    given = entries("hidden", hidden, "a list of the states of every sentence, None if unknown")
     if len(given) != starts.size - 1:
         raise ValueError(f"hidden must have one entry per sentence ({starts.size - 1}), got {len(given)}")
     out = np.full(int(starts[-1]), -1, dtype=np.int64)
     for i, own in enumerate(given):
         if own is None:
             continue
-        values, size = np.asarray(own), int(starts[i + 1] - starts[i])
+        values, size = even_table(f"hidden[{i}]", own), int(starts[i + 1] - starts[i])
         is_whole = values.shape == (size,) and values.dtype.kind in "iu"
         if not is_whole or (values < -1).any() or (values >= n_states).any():
             raise ValueError(

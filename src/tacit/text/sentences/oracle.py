@@ -247,7 +247,7 @@ class SentencesOracle(PartsOracle):
                     f"hidden[{i}] must be None or a list of chosen sentences, from 0 to {n - 1}, got {shorten(entry)}"
                 )
             out[starts[i] : starts[i + 1]] = 0
-            out[starts[i] + 1 + positions] = 1
+            out[starts[i] + 1 + positions.astype(np.int64)] = 1
         known = np.maximum(out, 0)
         wrong = (np.maximum.reduceat(out, starts[:-1]) >= 0) & ~self._fits_budget(known, rows)
         if wrong.any():

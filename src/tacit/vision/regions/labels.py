@@ -232,6 +232,8 @@ def weak_labels(
     >>> weak_labels(graphs, contains=[["grass", "cow"], {"cow": False}], classes=["grass", "cow", "sheep"])
     RegionLabels(2 images, limits of 0, 1, sets of allowed labels)
     """
+    if not isinstance(graphs, RegionGraphs):
+        raise TypeError(f"graphs must be RegionGraphs, such as tacit.regions makes of images, got {shorten(graphs)}")
     n = len(graphs)
     low, high = _read_quantiles(quantiles)
     if classes is not None:

@@ -10,6 +10,7 @@ from tacit import load
 from tacit.apps import Transcriber
 from tacit.cli import main
 from tacit.signals import Word, format_ctm, format_textgrid
+from tacit.signals.command import read_recordings
 
 RATE = 8000
 TONES = {"low": 300, "mid": 800, "high": 2000}
@@ -165,3 +166,13 @@ def test_new_voices_learn_from_copies_with_other_frequencies():
     assert sum([word.name for word in own] == words for own, words in zip(found, y, strict=True)) >= 7
     with pytest.raises((TypeError, ValueError), match="one for each"):
         more.fit(signals, y[:3], RATE)
+
+
+def test_a_table_begins_with_a_byte_order_mark_or_is_refused_for_its_encoding(tmp_path):
+    wavfile.write(tmp_path / "a.wav", RATE, np.zeros(RATE, dtype=np.int16))
+    table = tmp_path / "t.tsv"
+    table.write_bytes("\ufefffile\ttranscript\na.wav\tcafé\n".encode())
+    assert read_recordings(tmp_path, table).words == [["café"]]
+    table.write_bytes("file\ttranscript\na.wav\tcafé\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"UTF-8$"):
+        read_recordings(tmp_path, table)

@@ -216,7 +216,7 @@ def read_recordings(folder: Path, table: Path | None = None) -> Recordings:
 
 
 def _read_table(table: Path, names: set[str]) -> tuple[dict[str, list[str]], dict[str, str]]:
-    reader = TextReader(table, "utf-8-sig")
+    reader = TextReader(table)
     lines = reader.lines(rare_ends=True)
     columns = next(lines, (0, ""))[1].split("\t")
     if "file" not in columns or "transcript" not in columns:
